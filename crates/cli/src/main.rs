@@ -1,0 +1,2 @@
+//! The binary `tenure`.
+fn main() {}

@@ -1,0 +1,117 @@
+//! What can go wrong with keeping. One type; each variant's text is a sentence for an operator.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// A store's failure. Only [`Error::Full`] and [`Error::Away`] may pass by themselves.
+#[derive(Debug)]
+pub enum Error {
+    /// No room on the disk. Nothing was written; reads go on.
+    Full {
+        /// Where there is no room.
+        path: PathBuf,
+    },
+    /// The data is not what was written.
+    Corrupt {
+        /// Which file.
+        path: PathBuf,
+        /// Where in it and what is wrong.
+        detail: String,
+    },
+    /// Another process owns the folder.
+    Owned {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The data was written by a newer Tenure.
+    Newer {
+        /// Which file.
+        path: PathBuf,
+        /// The version that it has.
+        found: u32,
+        /// The newest that this program knows.
+        known: u32,
+    },
+    /// The disk did not confirm a write. What is on it is unknown; the process must end.
+    SyncFailed {
+        /// Which file.
+        path: PathBuf,
+        /// The system's word.
+        source: std::io::Error,
+    },
+    /// Any other failure of the disk.
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// What was being done.
+        doing: &'static str,
+        /// The system's word.
+        source: std::io::Error,
+    },
+    /// The archive's database failed.
+    Archive {
+        /// What was being done.
+        doing: &'static str,
+        /// Its word.
+        source: rusqlite::Error,
+    },
+    /// The store cannot be reached now.
+    Away {
+        /// Why.
+        detail: String,
+    },
+}
+
+impl Error {
+    /// The process must end: what is on disk is no longer known to be what memory says.
+    pub fn is_fatal(&self) -> bool {
+        !matches!(self, Self::Full { .. } | Self::Away { .. })
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full { path } => {
+                write!(
+                    f,
+                    "no room left for {}: reads go on, writes are refused until there is",
+                    path.display()
+                )
+            }
+            Self::Corrupt { path, detail } => {
+                write!(
+                    f,
+                    "{} is damaged: {detail}. Nothing was changed; restore a backup or repair it",
+                    path.display()
+                )
+            }
+            Self::Owned { path } => {
+                write!(f, "{} is in use by another tenure process; stop that one first", path.display())
+            }
+            Self::Newer { path, found, known } => write!(
+                f,
+                "{} was written by a newer tenure (format {found}, this program knows {known}); update this program",
+                path.display()
+            ),
+            Self::SyncFailed { path, source } => write!(
+                f,
+                "the disk did not confirm a write to {} ({source}); stopping, since what is on it is unknown",
+                path.display()
+            ),
+            Self::Io { path, doing, source } => write!(f, "could not {doing} {}: {source}", path.display()),
+            Self::Archive { doing, source } => write!(f, "the archive could not {doing}: {source}"),
+            Self::Away { detail } => write!(f, "the store cannot be reached: {detail}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::SyncFailed { source, .. } | Self::Io { source, .. } => Some(source),
+            Self::Archive { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! `store` KEEPS: rows, events and replies. It loads what a batch names and commits what was decided,
+//! all of it or none. It never decides who holds.
+//!
+//! A store has two faces. [`Store`] is the writer: one engine owns it and calls [`Store::load`] and
+//! [`Store::commit`] in turn. [`Reader`] is shared by everyone who only looks; it sees committed state
+//! and nothing else.
+
+mod batch;
+mod error;
+pub mod memory;
+mod read;
+mod state;
+
+use std::sync::Arc;
+
+use tenure_core::{CollectionKey, ItemId, Rows};
+
+pub use batch::{Batch, Entry, Kept, ReplyKey};
+pub use error::Error;
+pub use read::{AuditFilter, ClaimFilter, ClaimRow, EventPage, ItemFilter, Page, Reader, Snapshot, Stats};
+pub use state::State;
+
+/// The writer's face.
+pub trait Store: Send {
+    /// What a batch of decisions reads.
+    type View<'a>: View
+    where
+        Self: 'a;
+
+    /// Makes the rows that `wants` names readable, as they were last committed. A store may show more.
+    fn load(&mut self, wants: &[Want]) -> Result<Self::View<'_>, Error>;
+
+    /// Makes a batch durable, then visible to readers: all of it, or on an error none of it. When this
+    /// returns, no crash takes it back.
+    fn commit(&mut self, batch: Batch) -> Result<(), Error>;
+
+    /// The highest time ever committed. Time never runs behind it.
+    fn high_water_ms(&self) -> i64;
+
+    /// Raised by each restore, so that a cursor from before it is recognised.
+    fn epoch(&self) -> u64;
+
+    /// The readers' face.
+    fn reader(&self) -> Arc<dyn Reader>;
+
+    /// Everything committed is where a next start finds it fastest. Called on a graceful stop.
+    fn close(&mut self) -> Result<(), Error>;
+}
+
+/// Rows, and the replies that are kept for retries.
+pub trait View: Rows {
+    /// The store's own time, where it has one (a database's, read under the collections' locks).
+    fn now_ms(&self) -> Option<i64> {
+        None
+    }
+
+    /// The reply that was kept under a key, if it is still kept.
+    fn kept(&self, key: &ReplyKey) -> Option<Arc<Kept>>;
+}
+
+/// What a command will read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Want {
+    /// The collection.
+    pub collection: CollectionKey,
+    /// Items, each with the claim that last took it and whatever that claim holds.
+    pub items: Vec<ItemId>,
+    /// Claims by number, each with its items and theirs.
+    pub claims: Vec<u64>,
+    /// All active claims of this holder.
+    pub holder: Option<Arc<str>>,
+    /// A kept reply.
+    pub reply: Option<ReplyKey>,
+}

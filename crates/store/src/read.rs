@@ -1,0 +1,161 @@
+//! What readers can ask of a store. They see what is committed and nothing else.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use tenure_core::{Claim, ClaimState, Collection, CollectionKey, Item, ItemId, Policy, Sealed, Status};
+
+use crate::Error;
+
+/// The readers' face of a store.
+pub trait Reader: Send + Sync {
+    /// The store's epoch.
+    fn epoch(&self) -> u64;
+    /// A kind's own policy, if somebody set one.
+    fn policy(&self, kind: &str) -> Result<Option<Arc<Policy>>, Error>;
+    /// The head of a collection.
+    fn collection(&self, key: &CollectionKey) -> Result<Option<Arc<Collection>>, Error>;
+    /// Collections in order of their keys, after one.
+    fn collections(
+        &self,
+        after: Option<&CollectionKey>,
+        limit: usize,
+    ) -> Result<Page<(CollectionKey, Arc<Collection>)>, Error>;
+    /// One item.
+    fn item(&self, key: &CollectionKey, id: &ItemId) -> Result<Option<Arc<Item>>, Error>;
+    /// Items of a collection in order of their ids.
+    fn items(&self, key: &CollectionKey, filter: &ItemFilter, limit: usize)
+    -> Result<Page<Arc<Item>>, Error>;
+    /// One claim, active or ended.
+    fn claim(&self, key: &CollectionKey, number: u64) -> Result<Option<Arc<Claim>>, Error>;
+    /// Claims in order of collection and number.
+    fn claims(&self, filter: &ClaimFilter, limit: usize) -> Result<Page<ClaimRow>, Error>;
+    /// Events after a number, oldest first, at most `limit`.
+    fn events(&self, key: &CollectionKey, since: u64, limit: usize) -> Result<EventPage, Error>;
+    /// Events of all collections that match, newest first.
+    fn audit(&self, filter: &AuditFilter, limit: usize) -> Result<Page<(CollectionKey, Arc<Sealed>)>, Error>;
+    /// A collection's head, items and active claims, all of one moment.
+    fn snapshot(&self, key: &CollectionKey) -> Result<Option<Snapshot>, Error>;
+    /// Figures for the operator.
+    fn stats(&self) -> Stats;
+}
+
+/// Part of a list.
+#[derive(Clone, Debug)]
+pub struct Page<T> {
+    /// The rows.
+    pub rows: Vec<T>,
+    /// There are more.
+    pub more: bool,
+}
+
+/// A claim with where it lives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimRow {
+    /// Where.
+    pub collection: CollectionKey,
+    /// It.
+    pub claim: Arc<Claim>,
+}
+
+/// Which items.
+#[derive(Clone, Debug, Default)]
+pub struct ItemFilter {
+    /// Only held (or only free) ones, at this time.
+    pub held: Option<(bool, i64)>,
+    /// Only of this status.
+    pub status: Option<Status>,
+    /// Only after this id.
+    pub after: Option<ItemId>,
+}
+
+/// Which claims.
+#[derive(Clone, Debug, Default)]
+pub struct ClaimFilter {
+    /// Only of this collection.
+    pub collection: Option<CollectionKey>,
+    /// Only of this holder.
+    pub holder: Option<Arc<str>>,
+    /// Only in this state, as last committed.
+    pub state: Option<ClaimState>,
+    /// Only after this one.
+    pub after: Option<(CollectionKey, u64)>,
+}
+
+/// Which audit rows.
+#[derive(Clone, Debug, Default)]
+pub struct AuditFilter {
+    /// By this actor's id.
+    pub actor: Option<Arc<str>>,
+    /// With this action.
+    pub action: Option<Arc<str>>,
+    /// In this collection.
+    pub collection: Option<CollectionKey>,
+    /// About this item.
+    pub item: Option<ItemId>,
+    /// At this time or later.
+    pub from_ms: Option<i64>,
+    /// Before this time.
+    pub to_ms: Option<i64>,
+    /// Older than this one: the last row of the page before.
+    pub before: Option<(i64, CollectionKey, u64)>,
+}
+
+/// Events of one collection after a number.
+#[derive(Clone, Debug)]
+pub enum EventPage {
+    /// In order, without gaps. Empty when there is none yet.
+    Events(Vec<Arc<Sealed>>),
+    /// The number is older than what is retained, or was never reached: start anew from a snapshot.
+    Resync {
+        /// The oldest number that is retained.
+        first: u64,
+        /// The newest.
+        last: u64,
+    },
+}
+
+/// A collection at one moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The store's epoch.
+    pub epoch: u64,
+    /// Its head; events after `head.seq` continue from here.
+    pub head: Arc<Collection>,
+    /// Its items, in order.
+    pub items: Vec<Arc<Item>>,
+    /// Its claims whose state is active, in order.
+    pub claims: Vec<Arc<Claim>>,
+}
+
+/// Figures for the operator.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Stats {
+    /// Collections.
+    pub collections: u64,
+    /// Items.
+    pub items: u64,
+    /// Claims whose state is active.
+    pub active_claims: u64,
+    /// Bytes of journal on disk.
+    pub journal_bytes: u64,
+    /// Batches committed but not yet folded into the archive.
+    pub fold_lag_batches: u64,
+    /// Age of the oldest such batch.
+    pub fold_lag_ms: u64,
+}
+
+impl AuditFilter {
+    /// Whether an event belongs to the answer.
+    pub fn matches(&self, key: &CollectionKey, event: &tenure_core::Event) -> bool {
+        self.actor.as_ref().is_none_or(|actor| event.actor.id == *actor)
+            && self.action.as_ref().is_none_or(|action| event.fact.action() == &**action)
+            && self.collection.as_ref().is_none_or(|collection| collection == key)
+            && self.item.as_ref().is_none_or(|item| event.fact.items().contains(&item))
+            && self.from_ms.is_none_or(|from_ms| event.at_ms >= from_ms)
+            && self.to_ms.is_none_or(|to_ms| event.at_ms < to_ms)
+            && self.before.as_ref().is_none_or(|(at_ms, collection, seq)| {
+                (event.at_ms, key, event.seq) < (*at_ms, collection, *seq)
+            })
+    }
+}

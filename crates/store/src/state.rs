@@ -1,0 +1,241 @@
+//! The rows in memory: what the memory store is, and what the embedded store keeps beside its journal.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use tenure_core::{
+    Beat, Changed, Claim, ClaimState, Collection, CollectionKey, Item, ItemId, Policy, Rows, RowsMut, Sealed,
+    fold,
+};
+
+use crate::{ClaimFilter, ClaimRow, ItemFilter, Page, Snapshot, Stats};
+
+/// All rows.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    policies: HashMap<Arc<str>, Arc<Policy>>,
+    collections: BTreeMap<CollectionKey, CollectionState>,
+    active_claims: u64,
+}
+
+/// One collection's rows. Items are ordered, so that lists page without sorting.
+#[derive(Clone, Debug, Default)]
+struct CollectionState {
+    head: Option<Arc<Collection>>,
+    items: BTreeMap<ItemId, Arc<Item>>,
+    claims: HashMap<u64, Arc<Claim>>,
+    active: BTreeSet<u64>,
+    by_holder: HashMap<Arc<str>, BTreeSet<u64>>,
+}
+
+impl State {
+    /// Takes over the rows that a decision changed.
+    pub fn take(&mut self, key: &CollectionKey, changed: Changed) {
+        let Changed { collection, items, claims, policies } = changed;
+        for (kind, policy) in policies {
+            self.policies.insert(kind, policy);
+        }
+        if collection.is_none() && items.is_empty() && claims.is_empty() {
+            return;
+        }
+        let state = collection_mut(&mut self.collections, key);
+        if collection.is_some() {
+            state.head = collection;
+        }
+        for (id, item) in items {
+            match item {
+                Some(item) => drop(state.items.insert(id, item)),
+                None => drop(state.items.remove(&id)),
+            }
+        }
+        for claim in claims {
+            state.put_claim(claim, &mut self.active_claims);
+        }
+    }
+
+    /// Replays an event, as after a restart.
+    pub fn replay(&mut self, key: &CollectionKey, sealed: &Sealed) {
+        fold::apply(self, key, &sealed.event, sealed.hash);
+    }
+
+    /// Replays a heartbeat.
+    pub fn replay_beat(&mut self, key: &CollectionKey, beat: &Beat) {
+        fold::apply_beat(self, key, beat);
+    }
+
+    /// Forgets an ended claim, which is kept elsewhere. An active one stays.
+    pub fn forget_claim(&mut self, key: &CollectionKey, number: u64) {
+        if let Some(state) = self.collections.get_mut(key)
+            && !state.active.contains(&number)
+        {
+            state.claims.remove(&number);
+        }
+    }
+
+    /// Collections in order, after a key.
+    pub fn collections(
+        &self,
+        after: Option<&CollectionKey>,
+        limit: usize,
+    ) -> Page<(CollectionKey, Arc<Collection>)> {
+        let rows = self.collections.iter();
+        let rows = rows.filter(|(key, _)| after.is_none_or(|after| *key > after));
+        let rows = rows.filter_map(|(key, state)| Some((key.clone(), state.head.clone()?)));
+        page(rows, limit)
+    }
+
+    /// Items in order.
+    pub fn items(&self, key: &CollectionKey, filter: &ItemFilter, limit: usize) -> Page<Arc<Item>> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let Some(state) = self.collections.get(key) else {
+            return Page { rows: Vec::new(), more: false };
+        };
+        let from = filter.after.as_ref().map_or(Unbounded, Excluded);
+        let rows = state.items.range::<ItemId, _>((from, Unbounded)).map(|(_, item)| item);
+        let rows = rows.filter(|item| filter.status.as_ref().is_none_or(|status| item.status == *status));
+        let rows = rows.filter(|item| {
+            filter.held.is_none_or(|(held, now_ms)| {
+                let claim = state.claims.get(&item.claim);
+                claim.is_some_and(|claim| claim.holds_at(now_ms)) == held
+            })
+        });
+        page(rows.cloned(), limit)
+    }
+
+    /// Claims in order, those that are in memory.
+    pub fn claims(&self, filter: &ClaimFilter, limit: usize) -> Page<ClaimRow> {
+        let mut rows = Vec::new();
+        let wanted = |key: &CollectionKey| filter.collection.as_ref().is_none_or(|wanted| wanted == key);
+        for (key, state) in self.collections.iter().filter(|(key, _)| wanted(key)) {
+            let mut numbers: Vec<u64> = match (&filter.holder, filter.state) {
+                (Some(holder), Some(ClaimState::Active)) => {
+                    state.by_holder.get(holder).into_iter().flatten().copied().collect()
+                }
+                (_, Some(ClaimState::Active)) => state.active.iter().copied().collect(),
+                _ => state.claims.keys().copied().collect(),
+            };
+            numbers.sort_unstable();
+            for claim in numbers.iter().filter_map(|number| state.claims.get(number)) {
+                let after = filter.after.as_ref();
+                let later = after.is_none_or(|(after, number)| (key, claim.number) > (after, *number));
+                let holder = filter.holder.as_ref().is_none_or(|holder| claim.holder.id == *holder);
+                if later && holder && filter.state.is_none_or(|wanted| claim.state == wanted) {
+                    rows.push(ClaimRow { collection: key.clone(), claim: claim.clone() });
+                    if rows.len() > limit {
+                        rows.pop();
+                        return Page { rows, more: true };
+                    }
+                }
+            }
+        }
+        Page { rows, more: false }
+    }
+
+    /// One collection at this moment.
+    pub fn snapshot(&self, key: &CollectionKey, epoch: u64) -> Option<Snapshot> {
+        let state = self.collections.get(key)?;
+        let head = state.head.clone()?;
+        let items = state.items.values().cloned().collect();
+        let claims = state.active.iter().filter_map(|number| state.claims.get(number)).cloned().collect();
+        Some(Snapshot { epoch, head, items, claims })
+    }
+
+    /// How much there is.
+    pub fn stats(&self) -> Stats {
+        Stats {
+            collections: self.collections.len() as u64,
+            items: self.collections.values().map(|state| state.items.len() as u64).sum(),
+            active_claims: self.active_claims,
+            ..Stats::default()
+        }
+    }
+}
+
+impl CollectionState {
+    fn put_claim(&mut self, claim: Arc<Claim>, active_claims: &mut u64) {
+        let number = claim.number;
+        if claim.state == ClaimState::Active {
+            if self.active.insert(number) {
+                *active_claims += 1;
+                self.by_holder.entry(claim.holder.id.clone()).or_default().insert(number);
+            }
+        } else if self.active.remove(&number) {
+            *active_claims -= 1;
+            if let Some(numbers) = self.by_holder.get_mut(&claim.holder.id) {
+                numbers.remove(&number);
+                if numbers.is_empty() {
+                    self.by_holder.remove(&claim.holder.id);
+                }
+            }
+        }
+        self.claims.insert(number, claim);
+    }
+}
+
+impl Rows for State {
+    fn policy(&self, kind: &str) -> Option<Arc<Policy>> {
+        self.policies.get(kind).cloned()
+    }
+
+    fn collection(&self, key: &CollectionKey) -> Option<Arc<Collection>> {
+        self.collections.get(key)?.head.clone()
+    }
+
+    fn item(&self, key: &CollectionKey, id: &ItemId) -> Option<Arc<Item>> {
+        self.collections.get(key)?.items.get(id).cloned()
+    }
+
+    fn claim(&self, key: &CollectionKey, number: u64) -> Option<Arc<Claim>> {
+        self.collections.get(key)?.claims.get(&number).cloned()
+    }
+
+    fn claims_of(&self, key: &CollectionKey, holder_id: &str) -> Vec<Arc<Claim>> {
+        let Some(state) = self.collections.get(key) else { return Vec::new() };
+        let numbers = state.by_holder.get(holder_id).into_iter().flatten();
+        numbers.filter_map(|number| state.claims.get(number)).cloned().collect()
+    }
+
+    fn active_claims(&self, key: &CollectionKey) -> Vec<u64> {
+        self.collections.get(key).map_or_else(Vec::new, |state| state.active.iter().copied().collect())
+    }
+}
+
+impl RowsMut for State {
+    fn put_policy(&mut self, kind: &str, policy: Arc<Policy>) {
+        self.policies.insert(Arc::from(kind), policy);
+    }
+
+    fn put_collection(&mut self, key: &CollectionKey, collection: Arc<Collection>) {
+        collection_mut(&mut self.collections, key).head = Some(collection);
+    }
+
+    fn put_item(&mut self, key: &CollectionKey, item: Arc<Item>) {
+        collection_mut(&mut self.collections, key).items.insert(item.id.clone(), item);
+    }
+
+    fn remove_item(&mut self, key: &CollectionKey, id: &ItemId) {
+        collection_mut(&mut self.collections, key).items.remove(id);
+    }
+
+    fn put_claim(&mut self, key: &CollectionKey, claim: Arc<Claim>) {
+        collection_mut(&mut self.collections, key).put_claim(claim, &mut self.active_claims);
+    }
+}
+
+/// The collection's rows, without making a key anew for one that is there.
+fn collection_mut<'a>(
+    collections: &'a mut BTreeMap<CollectionKey, CollectionState>,
+    key: &CollectionKey,
+) -> &'a mut CollectionState {
+    if !collections.contains_key(key) {
+        collections.insert(key.clone(), CollectionState::default());
+    }
+    collections.get_mut(key).expect("just inserted")
+}
+
+fn page<T>(rows: impl Iterator<Item = T>, limit: usize) -> Page<T> {
+    let mut rows: Vec<T> = rows.take(limit.saturating_add(1)).collect();
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    Page { rows, more }
+}
