@@ -34,6 +34,16 @@ pub trait Store: Send {
     /// returns, no crash takes it back.
     fn commit(&mut self, batch: Batch) -> Result<(), Error>;
 
+    /// The store reads rows only when a batch names them. Otherwise `wants` may be empty.
+    fn wants_rows(&self) -> bool {
+        false
+    }
+
+    /// Other nodes work on the same data, so time went on while this one was away.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// The highest time ever committed. Time never runs behind it.
     fn high_water_ms(&self) -> i64;
 

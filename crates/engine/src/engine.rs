@@ -1,0 +1,274 @@
+//! The engine on its thread, and the handle that everyone else holds.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tenure_core::{ClaimState, CollectionKey, Command, Refusal, Verb};
+use tenure_store::{Error, Reader, Store};
+use tokio::sync::oneshot;
+
+use crate::feed::{Feed, From, Subscription};
+use crate::planted::Planted;
+use crate::queue::{Queue, Taken};
+use crate::turn::{Pending, Report, Turn};
+use crate::{Answer, Clock, Refused, ReplyTo, Request};
+
+/// Hears what the engine does: the server's metrics, a benchmark's figures.
+pub trait Observer: Send + Sync + 'static {
+    /// A turn has ended.
+    fn turn(&self, report: &Report) {
+        let _ = report;
+    }
+
+    /// The store failed in a way that cannot be mended while running: the process must end.
+    fn failed(&self, error: &Error) {
+        let _ = error;
+    }
+}
+
+/// How the engine runs.
+pub struct Options {
+    /// Hears what happens.
+    pub observer: Arc<dyn Observer>,
+    /// The longest that a commit waits for callers who were just answered and will likely ask again.
+    /// Nothing waits when the commit before it had one caller or none.
+    pub linger: Duration,
+}
+
+struct Silent;
+impl Observer for Silent {}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { observer: Arc::new(Silent), linger: Duration::from_micros(50) }
+    }
+}
+
+/// A handle on the running engine. Clones share it; when the last is dropped the engine finishes what
+/// it has taken and ends.
+#[derive(Clone)]
+pub struct Engine(Arc<Handle>);
+
+struct Handle {
+    queue: Arc<Queue>,
+    time: Arc<Time>,
+    feed: Feed,
+    reader: Arc<dyn Reader>,
+    thread: Mutex<Option<JoinHandle<Result<(), Error>>>>,
+}
+
+/// The engine's time, for everyone who only reads.
+struct Time {
+    clock: Box<dyn Clock>,
+    offset_ms: i64,
+    newest_ms: AtomicI64,
+}
+
+impl Time {
+    fn now_ms(&self) -> i64 {
+        (self.clock.now_ms() + self.offset_ms).max(self.newest_ms.load(Ordering::Acquire))
+    }
+}
+
+impl Engine {
+    /// Takes over a store and starts to run. Claims that were active get back the time that passed
+    /// while nobody could renew them.
+    pub fn start<S: Store + 'static>(store: S, clock: impl Clock, options: Options) -> Result<Self, Error> {
+        let feed = Feed::default();
+        let reader = store.reader();
+        let turn = Turn::open(store, clock.now_ms(), feed.clone(), Planted::default())?;
+        let time = Arc::new(Time {
+            clock: Box::new(clock),
+            offset_ms: turn.offset_ms(),
+            newest_ms: AtomicI64::new(turn.now_ms()),
+        });
+        let queue = Arc::new(Queue::default());
+        let thread = {
+            let (queue, time) = (queue.clone(), time.clone());
+            std::thread::Builder::new()
+                .name("tenure-engine".to_owned())
+                .spawn(move || run(turn, &queue, &time, &options))
+                .map_err(|source| Error::Io { path: "engine".into(), doing: "start the thread of", source })?
+        };
+        Ok(Self(Arc::new(Handle { queue, time, feed, reader, thread: Mutex::new(Some(thread)) })))
+    }
+
+    /// Carries out a request and waits for its answer, which is durable. Dropping the future leaves
+    /// the queue of a held item.
+    pub async fn execute(&self, request: impl Into<Request>) -> Answer {
+        let request = request.into();
+        let claim = named_claim(&request.command);
+        let (sender, receiver) = oneshot::channel();
+        self.submit(request, ReplyTo::Once(sender));
+        let answer = receiver.await.unwrap_or_else(|_| self.stopped());
+        self.explain_lost(claim, answer)
+    }
+
+    /// The same, for a caller without a runtime.
+    pub fn execute_blocking(&self, request: impl Into<Request>) -> Answer {
+        let request = request.into();
+        let claim = named_claim(&request.command);
+        let (sender, receiver) = oneshot::channel();
+        self.submit(request, ReplyTo::Once(sender));
+        let answer = receiver.blocking_recv().unwrap_or_else(|_| self.stopped());
+        self.explain_lost(claim, answer)
+    }
+
+    /// Hands a request in; the answer goes to `reply_to`. Answers at once when too many wait.
+    pub fn submit(&self, request: Request, reply_to: ReplyTo) {
+        if let Some((pending, refused)) = self.0.queue.push(Pending { request, ticket: reply_to }) {
+            let server_time_ms = self.now_ms();
+            pending.ticket.send(Answer { server_time_ms, outcome: Err(refused), replayed: false });
+        }
+    }
+
+    /// Follows a collection's events.
+    pub fn subscribe(&self, collection: &CollectionKey, from: From) -> Result<Subscription, Error> {
+        self.0.feed.subscribe(&self.0.reader, collection, from)
+    }
+
+    /// Committed rows and events.
+    pub fn reader(&self) -> &Arc<dyn Reader> {
+        &self.0.reader
+    }
+
+    /// The server's time.
+    pub fn now_ms(&self) -> i64 {
+        self.0.time.now_ms()
+    }
+
+    /// How many requests wait for the loop.
+    pub fn queued(&self) -> usize {
+        self.0.queue.len()
+    }
+
+    /// Looks at the timers now: for a clock that was moved by hand.
+    pub fn tick(&self) {
+        self.0.queue.wake();
+    }
+
+    /// Takes nothing more, finishes what it has taken, closes the store and ends. Callers who wait for
+    /// held items are told that it stops.
+    pub fn stop(&self) -> Result<(), Error> {
+        self.0.queue.close();
+        let thread = self.0.thread.lock().take();
+        match thread.map(JoinHandle::join) {
+            None | Some(Ok(Ok(()))) => Ok(()),
+            Some(Ok(Err(error))) => Err(error),
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+        }
+    }
+
+    fn stopped(&self) -> Answer {
+        Answer { server_time_ms: self.now_ms(), outcome: Err(Refused::Stopped), replayed: false }
+    }
+
+    /// The loop keeps only recent ends in memory. A claim that it does not know may have ended long
+    /// ago: then the caller is told so, from the store, off the loop's thread.
+    fn explain_lost(&self, claim: Option<(CollectionKey, u64)>, mut answer: Answer) -> Answer {
+        if let (Some((key, number)), Err(Refused::Rule(Refusal::NotFound { what, .. }))) =
+            (claim, &answer.outcome)
+            && &**what == "claim"
+            && let Ok(Some(claim)) = self.0.reader.claim(&key, number)
+            && claim.state != ClaimState::Active
+            && let (Some(reason), Some(ended_at_ms)) = (claim.reason, claim.ended_at_ms)
+        {
+            let lost = Refusal::Lost { reason, ended_at_ms, holder: None };
+            answer.outcome = Err(Refused::Rule(lost));
+        }
+        answer
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.queue.close();
+        if let Some(thread) = self.thread.get_mut().take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the engine's thread had panicked");
+        }
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("queued", &self.queued()).finish_non_exhaustive()
+    }
+}
+
+/// Closes the queue however the loop ends, so that nobody waits for a thread that is gone.
+struct Closing<'a>(&'a Queue);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
+fn run<S: Store>(
+    mut turn: Turn<S, ReplyTo>,
+    queue: &Queue,
+    time: &Time,
+    options: &Options,
+) -> Result<(), Error> {
+    let closing = Closing(queue);
+    let mut answers = Vec::new();
+    let mut answered = 0;
+    loop {
+        let deadline = turn.next_ms().map(|next_ms| {
+            let ahead_ms = u64::try_from(next_ms - time.clock.now_ms()).unwrap_or(0);
+            Instant::now() + Duration::from_millis(ahead_ms)
+        });
+        let inbox = match queue.take(deadline, answered, options.linger) {
+            Taken::Batch(inbox) => inbox,
+            Taken::Closed => break,
+        };
+        let result = turn.run(time.clock.now_ms(), inbox, &mut answers);
+        time.newest_ms.fetch_max(turn.now_ms(), Ordering::AcqRel);
+        answered = answers.len();
+        let mut errands = Vec::new();
+        for done in answers.drain(..) {
+            if !done.ticket.send(done.answer) {
+                errands.extend(done.if_gone);
+            }
+        }
+        match result {
+            Ok(report) => options.observer.turn(&report),
+            Err(error) => {
+                tracing::error!(%error, "the store failed; the engine stops");
+                options.observer.failed(&error);
+                return Err(error);
+            }
+        }
+        for command in errands {
+            // Refused only when the queue is full or closing; the claim then runs out by itself.
+            let _ = queue.push(Pending { request: command.into(), ticket: ReplyTo::Nobody });
+        }
+    }
+    drop(closing);
+    let closed = turn.close(&mut answers);
+    for done in answers {
+        done.ticket.send(done.answer);
+    }
+    closed.map(drop)
+}
+
+fn named_claim(command: &Command) -> Option<(CollectionKey, u64)> {
+    let claim = match &command.verb {
+        Verb::Heartbeat { claim, .. }
+        | Verb::AddItem { claim, .. }
+        | Verb::RemoveItem { claim, .. }
+        | Verb::Advance { claim }
+        | Verb::Cancel { claim }
+        | Verb::Release { claim }
+        | Verb::Nudge { claim, .. } => *claim,
+        Verb::Complete(complete) => complete.claim,
+        _ => return None,
+    };
+    Some((command.collection.clone(), claim))
+}

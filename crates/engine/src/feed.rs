@@ -1,0 +1,225 @@
+//! The feed: every committed event of a collection, live, to whoever subscribes.
+//!
+//! A subscription is a cursor, not a queue: it reads the ring of recent events and, where it has fallen
+//! out of that, the store by number. So a slow reader costs nothing to others and misses nothing; it is
+//! told that it lags, and that it must start anew only when its number is not retained any more.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use tenure_core::{CollectionKey, Event, Fact, Sealed};
+use tenure_store::{Entry, Error, EventPage, Reader, Snapshot};
+use tokio::sync::watch;
+
+use crate::limits::{FEED_PAGE_MAX, FEED_RING_MAX};
+
+/// Where committed events are told.
+#[derive(Clone, Debug, Default)]
+pub struct Feed(Arc<Mutex<HashMap<CollectionKey, Weak<Channel>>>>);
+
+/// One collection's live readers share this.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    ring: Mutex<VecDeque<Arc<Sealed>>>,
+    newest: watch::Sender<u64>,
+}
+
+/// Where a subscription begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// With a snapshot, then what comes after it.
+    Snapshot,
+    /// After an event that the reader has seen.
+    Event {
+        /// The epoch in which it was seen.
+        epoch: u64,
+        /// Its number.
+        seq: u64,
+    },
+}
+
+/// What a subscription delivers.
+#[derive(Clone, Debug)]
+pub enum Delivery {
+    /// The collection at one moment; events continue from its head.
+    Snapshot(Box<Snapshot>),
+    /// Events in order, without a gap to what was delivered before.
+    Events(Vec<Arc<Sealed>>),
+    /// The reader has fallen behind the live events; it goes on from the store and misses nothing.
+    Lagging {
+        /// The last number that it was given.
+        cursor: u64,
+        /// The newest.
+        newest: u64,
+    },
+    /// The reader's number is not retained any more, or belongs to another epoch: start with a snapshot.
+    Resync,
+}
+
+/// A cursor into one collection's events.
+pub struct Subscription {
+    key: CollectionKey,
+    reader: Arc<dyn Reader>,
+    channel: Arc<Channel>,
+    newest: watch::Receiver<u64>,
+    cursor: u64,
+    /// What to deliver before anything else.
+    first: Option<Delivery>,
+    catching_up: bool,
+}
+
+impl Feed {
+    /// The events of these entries that somebody follows.
+    pub(crate) fn select(&self, entries: &[Entry]) -> Vec<(Arc<Channel>, Vec<Arc<Sealed>>)> {
+        let channels = self.0.lock();
+        if channels.is_empty() {
+            return Vec::new();
+        }
+        let mut told: Vec<(Arc<Channel>, Vec<Arc<Sealed>>)> = Vec::new();
+        for entry in entries.iter().filter(|entry| !entry.events.is_empty()) {
+            let Some(channel) = channels.get(&entry.collection).and_then(Weak::upgrade) else { continue };
+            match told.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &channel)) {
+                Some((_, events)) => events.extend(entry.events.iter().cloned()),
+                None => told.push((channel, entry.events.clone())),
+            }
+        }
+        told
+    }
+
+    /// They are committed: wake the readers.
+    pub(crate) fn tell(told: Vec<(Arc<Channel>, Vec<Arc<Sealed>>)>) {
+        for (channel, events) in told {
+            let Some(newest) = events.last().map(|sealed| sealed.event.seq) else { continue };
+            let mut ring = channel.ring.lock();
+            ring.extend(events);
+            let excess = ring.len().saturating_sub(FEED_RING_MAX);
+            ring.drain(..excess);
+            drop(ring);
+            channel.newest.send_replace(newest);
+        }
+    }
+
+    /// Follows a collection. An unknown collection has no events yet; its first will be delivered.
+    pub fn subscribe(
+        &self,
+        reader: &Arc<dyn Reader>,
+        key: &CollectionKey,
+        from: From,
+    ) -> Result<Subscription, Error> {
+        // The channel comes first: what is committed from here on is in its ring, what was committed
+        // before is in the store.
+        let channel = self.channel(key);
+        let newest = channel.newest.subscribe();
+        let (cursor, first) = match from {
+            From::Snapshot => match reader.snapshot(key)? {
+                Some(snapshot) => (snapshot.head.seq, Some(Delivery::Snapshot(Box::new(snapshot)))),
+                None => (0, None),
+            },
+            From::Event { epoch, seq } if epoch == reader.epoch() => match reader.events(key, seq, 1)? {
+                EventPage::Events(_) => (seq, None),
+                EventPage::Resync { .. } => (seq, Some(Delivery::Resync)),
+            },
+            From::Event { seq, .. } => (seq, Some(Delivery::Resync)),
+        };
+        let reader = reader.clone();
+        // Until the first look into the store nobody knows what the ring has missed.
+        Ok(Subscription { key: key.clone(), reader, channel, newest, cursor, first, catching_up: true })
+    }
+
+    /// How many collections are followed.
+    pub fn followed(&self) -> usize {
+        self.0.lock().values().filter(|channel| channel.strong_count() > 0).count()
+    }
+
+    fn channel(&self, key: &CollectionKey) -> Arc<Channel> {
+        let mut channels = self.0.lock();
+        if let Some(channel) = channels.get(key).and_then(Weak::upgrade) {
+            return channel;
+        }
+        channels.retain(|_, channel| channel.strong_count() > 0);
+        let channel = Arc::new(Channel { ring: Mutex::new(VecDeque::new()), newest: watch::Sender::new(0) });
+        channels.insert(key.clone(), Arc::downgrade(&channel));
+        channel
+    }
+}
+
+impl Subscription {
+    /// The next delivery; waits until there is one. Cancelling it loses nothing.
+    pub async fn next(&mut self) -> Result<Delivery, Error> {
+        loop {
+            // Marks the newest number as seen before looking, so that a change in between wakes us.
+            self.newest.borrow_and_update();
+            if let Some(delivery) = self.try_next()? {
+                return Ok(delivery);
+            }
+            // The channel lives as long as this subscription, so its sender does too.
+            let _ = self.newest.changed().await;
+        }
+    }
+
+    /// The next delivery, if there is one now.
+    pub fn try_next(&mut self) -> Result<Option<Delivery>, Error> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
+        }
+        if !self.catching_up {
+            match self.read_ring() {
+                Ring::Events(events) => return Ok(Some(self.deliver(events))),
+                Ring::Nothing => return Ok(None),
+                Ring::Behind { newest } => {
+                    self.catching_up = true;
+                    return Ok(Some(Delivery::Lagging { cursor: self.cursor, newest }));
+                }
+            }
+        }
+        match self.reader.events(&self.key, self.cursor, FEED_PAGE_MAX)? {
+            EventPage::Resync { .. } => Ok(Some(Delivery::Resync)),
+            EventPage::Events(events) => {
+                if events.len() < FEED_PAGE_MAX {
+                    self.catching_up = false;
+                }
+                if events.is_empty() {
+                    return self.try_next();
+                }
+                Ok(Some(self.deliver(events)))
+            }
+        }
+    }
+
+    /// The number of the last event that was delivered.
+    pub fn cursor(&self) -> u64 {
+        self.cursor
+    }
+
+    fn deliver(&mut self, events: Vec<Arc<Sealed>>) -> Delivery {
+        if let Some(last) = events.last() {
+            self.cursor = last.event.seq;
+        }
+        Delivery::Events(events)
+    }
+
+    fn read_ring(&self) -> Ring {
+        let ring = self.channel.ring.lock();
+        let Some(newest) = ring.back().map(|sealed| sealed.event.seq) else { return Ring::Nothing };
+        if newest <= self.cursor {
+            return Ring::Nothing;
+        }
+        let start = ring.partition_point(|sealed| sealed.event.seq <= self.cursor);
+        if !follows(self.cursor, &ring[start].event) {
+            return Ring::Behind { newest };
+        }
+        Ring::Events(ring.range(start..).take(FEED_PAGE_MAX).cloned().collect())
+    }
+}
+
+enum Ring {
+    Events(Vec<Arc<Sealed>>),
+    Nothing,
+    Behind { newest: u64 },
+}
+
+/// Nothing lies between this number and that event. A restore is the one jump.
+fn follows(cursor: u64, event: &Event) -> bool {
+    event.seq == cursor + 1 || matches!(event.fact, Fact::Restored { from_seq, .. } if from_seq == cursor)
+}

@@ -1,0 +1,17 @@
+//! The engine's limits, each with its reason.
+
+/// Commands in one group commit. More would make the first of them wait for the last.
+pub const BATCH_MAX: usize = 2_048;
+/// Expiries beside them in one commit, so that a million deadlines at once don't hold up commands.
+pub(crate) const EXPIRIES_MAX: usize = 2_048;
+/// Commands waiting for the loop. A longer queue only makes everyone late; refuse instead.
+pub const QUEUE_MAX: usize = 16_384;
+/// Callers waiting for held items, over all collections.
+pub const WAITERS_MAX: usize = 100_000;
+/// Events of one collection kept in memory for its live readers; a slower reader reads the store.
+pub const FEED_RING_MAX: usize = 4_096;
+/// Events handed to a reader at once.
+pub(crate) const FEED_PAGE_MAX: usize = 512;
+/// While claims are active, the time is committed at least this often: after a crash a claim gets back
+/// the time since the last commit, so this bounds how much too long it can live.
+pub const MARK_MS: i64 = 5_000;

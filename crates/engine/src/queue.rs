@@ -1,0 +1,111 @@
+//! The engine's inbox: bounded, taken whole.
+
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::limits::{BATCH_MAX, QUEUE_MAX};
+use crate::{Pending, Refused, ReplyTo};
+
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    inner: Mutex<Inner>,
+    arrived: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    waiting: Vec<Pending<ReplyTo>>,
+    closed: bool,
+    /// Somebody wants a turn although nothing came.
+    woken: bool,
+    /// The loop sleeps until this many wait; 0 while it is awake.
+    wake_at: usize,
+}
+
+/// What the loop found.
+pub(crate) enum Taken {
+    Batch(Vec<Pending<ReplyTo>>),
+    /// Closed, and nothing waits any more.
+    Closed,
+}
+
+impl Queue {
+    /// Queues a request, or gives it back with the reason.
+    pub(crate) fn push(&self, pending: Pending<ReplyTo>) -> Option<(Pending<ReplyTo>, Refused)> {
+        let mut inner = self.inner.lock();
+        if inner.closed {
+            return Some((pending, Refused::Stopped));
+        }
+        if inner.waiting.len() >= QUEUE_MAX {
+            return Some((pending, Refused::Overloaded));
+        }
+        inner.waiting.push(pending);
+        let wake = inner.wake_at > 0 && inner.waiting.len() >= inner.wake_at;
+        drop(inner);
+        if wake {
+            self.arrived.notify_one();
+        }
+        None
+    }
+
+    pub(crate) fn close(&self) {
+        self.inner.lock().closed = true;
+        self.arrived.notify_one();
+    }
+
+    /// The loop is gone: whoever still waits is told by the loss of their ticket.
+    pub(crate) fn abandon(&self) {
+        self.close();
+        let abandoned = std::mem::take(&mut self.inner.lock().waiting);
+        drop(abandoned);
+    }
+
+    /// Makes the loop take a turn now.
+    pub(crate) fn wake(&self) {
+        self.inner.lock().woken = true;
+        self.arrived.notify_one();
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.inner.lock().waiting.len()
+    }
+
+    /// Takes what waits, at most a batch. With nothing waiting, sleeps until something comes or the
+    /// deadline passes. `expected` callers were just answered and will likely ask again at once: waits
+    /// up to `linger` for that many, so that they share a commit instead of splitting into two.
+    pub(crate) fn take(&self, deadline: Option<Instant>, expected: usize, linger: Duration) -> Taken {
+        let mut inner = self.inner.lock();
+        if expected > 1 && !linger.is_zero() {
+            let until = Instant::now() + linger;
+            while inner.waiting.len() < expected && !inner.closed {
+                inner.wake_at = expected;
+                if self.arrived.wait_until(&mut inner, until).timed_out() {
+                    break;
+                }
+            }
+            inner.wake_at = 0;
+        }
+        while inner.waiting.is_empty() && !inner.closed && !inner.woken {
+            inner.wake_at = 1;
+            let timed_out =
+                deadline.is_some_and(|deadline| self.arrived.wait_until(&mut inner, deadline).timed_out());
+            if deadline.is_none() {
+                self.arrived.wait(&mut inner);
+            }
+            inner.wake_at = 0;
+            if timed_out {
+                break;
+            }
+        }
+        inner.woken = false;
+        if inner.waiting.is_empty() && inner.closed {
+            return Taken::Closed;
+        }
+        if inner.waiting.len() <= BATCH_MAX {
+            return Taken::Batch(std::mem::take(&mut inner.waiting));
+        }
+        let rest = inner.waiting.split_off(BATCH_MAX);
+        Taken::Batch(std::mem::replace(&mut inner.waiting, rest))
+    }
+}

@@ -1,0 +1,321 @@
+//! The decisions of one turn, made in order on the turn's own rows, before any of them is committed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tenure_core::command::{Acquire, How};
+use tenure_core::{
+    Changed, ClaimState, CollectionKey, Command, Fact, ItemId, Principal, Refusal, Reply, Rows, Verb, decide,
+};
+use tenure_store::{Entry, Kept, ReplyKey, View};
+
+use crate::limits::EXPIRIES_MAX;
+use crate::overlay::Overlay;
+use crate::planted::{Bug, Planted};
+use crate::timers::{Timer, Timers};
+use crate::waiters::{Waiter, Waiters};
+use crate::{Answer, Answered, Idempotency, Pending, Refused, Report, Request, Ticket};
+
+/// What a turn has decided so far.
+pub(crate) struct Round<'a, V, T> {
+    overlay: Overlay<'a, V>,
+    now_ms: i64,
+    timers: &'a mut Timers,
+    waiters: &'a mut Waiters<T>,
+    planted: Planted,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) answers: Vec<Answered<T>>,
+    /// Items that became free and may be waited for.
+    freed: Vec<(CollectionKey, BTreeSet<ItemId>)>,
+    /// Timers taken out in this turn, to be put back should it fail.
+    pub(crate) due: Vec<Timer>,
+    pub(crate) report: Report,
+}
+
+impl<'a, V: View, T: Ticket> Round<'a, V, T> {
+    pub(crate) fn new(
+        view: &'a V,
+        now_ms: i64,
+        timers: &'a mut Timers,
+        waiters: &'a mut Waiters<T>,
+        planted: Planted,
+    ) -> Self {
+        Self {
+            overlay: Overlay::new(view),
+            now_ms,
+            timers,
+            waiters,
+            planted,
+            entries: Vec::new(),
+            answers: Vec::new(),
+            freed: Vec::new(),
+            due: Vec::new(),
+            report: Report::default(),
+        }
+    }
+
+    /// Claims whose time is up end before anything else is decided, so nobody overtakes a waiter.
+    pub(crate) fn expire_due(&mut self) {
+        for _ in 0..EXPIRIES_MAX {
+            let Some(timer) = self.timers.pop_due(self.now_ms) else { return };
+            let Some(claim) = self.overlay.claim(&timer.collection, timer.claim) else { continue };
+            if claim.state == ClaimState::Active && claim.expires_at_ms > self.now_ms {
+                self.timers.set(Timer { at_ms: claim.expires_at_ms, ..timer });
+                continue;
+            }
+            if claim.state == ClaimState::Active {
+                let lag_ms = self.now_ms - claim.expires_at_ms;
+                self.report.expiry_lag_ms = self.report.expiry_lag_ms.max(lag_ms);
+                self.report.expired += 1;
+                self.expire(&timer.collection, timer.claim);
+            } else if self.now_ms >= claim.blocked_until_ms {
+                // Its lock delay is over.
+                let items = claim.items.iter().cloned().collect();
+                self.freed.push((timer.collection.clone(), items));
+            }
+            self.due.push(timer);
+            self.serve_waiters();
+        }
+    }
+
+    pub(crate) fn execute(&mut self, pending: Pending<T>) {
+        let key = match reply_key(&pending.request) {
+            Ok(key) => key,
+            Err(refusal) => return self.answer(pending.ticket, Err(Refused::Rule(refusal)), false),
+        };
+        if let (Some(key), Some(idempotency)) = (&key, &pending.request.idempotency) {
+            if let Some(kept) = self.overlay.kept(key).filter(|kept| kept.is_kept_at(self.now_ms)) {
+                let outcome = if kept.fingerprint == idempotency.fingerprint {
+                    kept.outcome.clone().map_err(Refused::Rule)
+                } else {
+                    Err(Refused::KeyReused)
+                };
+                return self.answer(pending.ticket, outcome, true);
+            }
+            if self.waiters.is_running(key) {
+                return self.answer(pending.ticket, Err(Refused::InProgress), false);
+            }
+        }
+        let command = &pending.request.command;
+        if let Verb::Acquire(acquire) = &command.verb {
+            self.settle_before(&command.collection, &acquire.items);
+        }
+        match self.decide(command) {
+            Err(Refusal::Held { items }) if wait_ms(command) > 0 => {
+                self.wait(pending, key, Refusal::Held { items });
+            }
+            outcome => self.conclude(pending, key, outcome, false),
+        }
+        self.serve_waiters();
+    }
+
+    /// Callers whose patience has ended get the answer of one last try.
+    pub(crate) fn end_waits(&mut self) {
+        while let Some(waiter) = self.waiters.pop_ended(self.now_ms) {
+            let outcome = self.decide(&waiter.pending.request.command);
+            self.conclude(waiter.pending, waiter.key, outcome, true);
+            self.serve_waiters();
+        }
+    }
+
+    /// Someone waits for these items: a claim on them that is over ends now, so that the one who
+    /// waits is served before the one who comes.
+    fn settle_before(&mut self, collection: &CollectionKey, items: &[ItemId]) {
+        if self.waiters.len() == 0 {
+            return;
+        }
+        for item in items {
+            let Some(item) = self.overlay.item(collection, item) else { continue };
+            let Some(claim) = self.overlay.claim(collection, item.claim) else { continue };
+            if claim.state == ClaimState::Active && claim.expires_at_ms <= self.now_ms {
+                self.expire(collection, claim.number);
+                self.serve_waiters();
+            }
+        }
+    }
+
+    fn expire(&mut self, collection: &CollectionKey, claim: u64) {
+        let command = Command {
+            collection: collection.clone(),
+            actor: Principal::system(),
+            verb: Verb::Expire { claim },
+        };
+        // An expiry is refused only where its kind is gone; then nothing can hold there either.
+        let _ = self.decide(&command);
+    }
+
+    /// Decides on the rows as this turn has left them, and notes what follows.
+    fn decide(&mut self, command: &Command) -> Result<Reply, Refusal> {
+        let decision = decide(&self.overlay, command, self.now_ms)?;
+        if decision.events.is_empty() && decision.beats.is_empty() {
+            return Ok(decision.reply);
+        }
+        if !self.planted.is(Bug::StaleRows) {
+            self.overlay.take(&command.collection, &decision.changed);
+        }
+        for sealed in &decision.events {
+            self.follow(&command.collection, sealed.event.seq, &sealed.event.fact);
+        }
+        self.entries.push(Entry {
+            collection: command.collection.clone(),
+            events: decision.events,
+            beats: decision.beats,
+            changed: decision.changed,
+            kept: None,
+        });
+        Ok(decision.reply)
+    }
+
+    /// Sets the timers that an event calls for, and notes what it freed.
+    fn follow(&mut self, collection: &CollectionKey, seq: u64, fact: &Fact) {
+        let mut set = |claim, at_ms| {
+            self.timers.set(Timer { at_ms, claim, collection: collection.clone() });
+        };
+        match fact {
+            Fact::Granted(grant) => set(seq, grant.expires_at_ms),
+            Fact::Renewed { claim, expires_at_ms, .. } | Fact::Advanced { claim, expires_at_ms, .. } => {
+                set(*claim, *expires_at_ms);
+            }
+            Fact::Ended(end) if end.blocked_until_ms > self.now_ms => set(end.claim, end.blocked_until_ms),
+            Fact::Ended(end) if self.waiters.len() > 0 => {
+                self.freed.push((collection.clone(), end.items.iter().cloned().collect()));
+            }
+            Fact::ItemRemoved { item, .. } => {
+                self.freed.push((collection.clone(), BTreeSet::from([item.clone()])));
+            }
+            _ => {}
+        }
+    }
+
+    /// Offers what became free to those who wait, in the order in which they came.
+    fn serve_waiters(&mut self) {
+        while let Some((collection, mut items)) = self.freed.pop() {
+            let mut after = None;
+            while !items.is_empty() {
+                let Some(number) = self.next_waiter(&collection, &items, after) else { break };
+                after = Some(number);
+                let Some(waiter) = self.waiters.get(number) else { break };
+                let command = waiter.pending.request.command.clone();
+                match self.decide(&command) {
+                    Err(Refusal::Held { .. }) => {}
+                    outcome => {
+                        let Some(waiter) = self.waiters.remove(number) else { break };
+                        if outcome.is_ok() {
+                            items.retain(|item| !waiter.items.contains(item));
+                        }
+                        self.conclude(waiter.pending, waiter.key, outcome, true);
+                    }
+                }
+            }
+        }
+    }
+
+    fn next_waiter(
+        &mut self,
+        collection: &CollectionKey,
+        items: &BTreeSet<ItemId>,
+        after: Option<u64>,
+    ) -> Option<u64> {
+        if self.planted.is(Bug::LastComeFirstServed) && after.is_none() {
+            return self.waiters.last_for(collection, items);
+        }
+        let even_gone = self.planted.is(Bug::GrantToGone);
+        self.waiters.next_for(collection, items, after, even_gone)
+    }
+
+    fn wait(&mut self, pending: Pending<T>, key: Option<ReplyKey>, refusal: Refusal) {
+        let command = &pending.request.command;
+        let Verb::Acquire(Acquire { items, .. }) = &command.verb else {
+            return self.conclude(pending, key, Err(refusal), false);
+        };
+        let until_ms = self.now_ms + wait_ms(command);
+        let waiter = Waiter { items: items.clone(), until_ms, key, pending };
+        if let Some(waiter) = self.waiters.push(waiter) {
+            self.answer(waiter.pending.ticket, Err(Refused::Overloaded), false);
+        }
+    }
+
+    /// The request has its outcome: keep it if it is to be kept, and answer.
+    fn conclude(
+        &mut self,
+        pending: Pending<T>,
+        key: Option<ReplyKey>,
+        outcome: Result<Reply, Refusal>,
+        waited: bool,
+    ) {
+        let Pending { request, ticket } = pending;
+        let keyed = key.is_some();
+        if let (Some(key), Some(idempotency)) = (key, &request.idempotency) {
+            self.keep(&request.command.collection, key, idempotency, &outcome);
+        }
+        let if_gone = match &outcome {
+            Ok(Reply::Acquired { claim, how: How::New }) if waited && !keyed => {
+                Some(Command { verb: Verb::Release { claim: claim.number }, ..request.command })
+            }
+            _ => None,
+        };
+        let answer = self.answer_of(outcome.map_err(Refused::Rule), false);
+        self.answers.push(Answered { ticket, answer, if_gone });
+    }
+
+    fn keep(
+        &mut self,
+        collection: &CollectionKey,
+        key: ReplyKey,
+        idempotency: &Idempotency,
+        outcome: &Result<Reply, Refusal>,
+    ) {
+        // A malformed request has no outcome worth keeping: the client must change it anyway.
+        if matches!(outcome, Err(Refusal::Invalid { .. })) || self.planted.is(Bug::ForgetReply) {
+            return;
+        }
+        let kept = Arc::new(Kept {
+            fingerprint: idempotency.fingerprint,
+            at_ms: self.now_ms,
+            outcome: outcome.clone(),
+        });
+        self.overlay.keep(key.clone(), kept.clone());
+        let own = self
+            .entries
+            .last_mut()
+            .filter(|entry| outcome.is_ok() && entry.kept.is_none() && entry.collection == *collection);
+        match own {
+            Some(entry) => entry.kept = Some((key, kept)),
+            None => self.entries.push(Entry {
+                collection: collection.clone(),
+                events: Vec::new(),
+                beats: Vec::new(),
+                changed: Changed::default(),
+                kept: Some((key, kept)),
+            }),
+        }
+    }
+
+    fn answer(&mut self, ticket: T, outcome: Result<Reply, Refused>, replayed: bool) {
+        let answer = self.answer_of(outcome, replayed);
+        self.answers.push(Answered { ticket, answer, if_gone: None });
+    }
+
+    fn answer_of(&self, outcome: Result<Reply, Refused>, replayed: bool) -> Answer {
+        Answer { server_time_ms: self.now_ms, outcome, replayed }
+    }
+}
+
+fn wait_ms(command: &Command) -> i64 {
+    match &command.verb {
+        Verb::Acquire(acquire) => acquire.wait_ms.unwrap_or(0),
+        _ => 0,
+    }
+}
+
+pub(crate) fn reply_key(request: &Request) -> Result<Option<ReplyKey>, Refusal> {
+    let Some(idempotency) = &request.idempotency else { return Ok(None) };
+    if idempotency.key.is_empty() || idempotency.key.len() > tenure_core::limits::ITEM_ID_BYTES_MAX {
+        return Err(Refusal::invalid("idempotency_key", "has 1 to 256 bytes"));
+    }
+    Ok(Some(ReplyKey {
+        collection: request.command.collection.clone(),
+        principal: request.command.actor.id.clone(),
+        key: idempotency.key.clone(),
+    }))
+}

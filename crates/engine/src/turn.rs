@@ -1,0 +1,272 @@
+//! One turn of the loop: due deadlines, then what waits, one commit, the answers. No threads, no clock:
+//! a simulator drives it as the engine's thread does.
+
+use std::time::{Duration, Instant};
+
+use tenure_core::{ClaimState, CollectionKey, Command, ItemId, Principal, Verb, decide};
+use tenure_store::{Batch, ClaimFilter, Entry, Error, Store, View};
+
+use crate::feed::Feed;
+use crate::limits::MARK_MS;
+use crate::planted::{Bug, Planted};
+use crate::round::Round;
+use crate::timers::{Timer, Timers};
+use crate::waiters::Waiters;
+use crate::wants::wants;
+use crate::{Answer, Refused, Request, Ticket};
+
+/// A request and where its answer goes.
+#[derive(Debug)]
+pub struct Pending<T> {
+    /// What is asked.
+    pub request: Request,
+    /// Where the answer goes.
+    pub ticket: T,
+}
+
+/// An answer on its way.
+#[derive(Debug)]
+pub struct Answered<T> {
+    /// Where it goes.
+    pub ticket: T,
+    /// It.
+    pub answer: Answer,
+    /// What to do if the caller has left: a granted waiter that can't be told gives its claim back.
+    pub if_gone: Option<Command>,
+}
+
+/// What a turn did, for the operator's figures.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Requests answered.
+    pub answered: usize,
+    /// Decisions committed.
+    pub committed: usize,
+    /// Claims that ran out.
+    pub expired: usize,
+    /// How late the latest of them was noticed.
+    pub expiry_lag_ms: i64,
+    /// How long the commit took.
+    pub commit: Duration,
+}
+
+/// The loop's state between turns.
+pub struct Turn<S, T> {
+    store: S,
+    timers: Timers,
+    waiters: Waiters<T>,
+    feed: Feed,
+    planted: Planted,
+    /// Added to the clock, so that time goes on from the highest committed one.
+    offset_ms: i64,
+    /// The time of the newest turn.
+    now_ms: i64,
+}
+
+impl<S: Store, T: Ticket> Turn<S, T> {
+    /// Takes over a store: finds the deadlines, and gives active claims the time back that passed
+    /// while nobody could renew them.
+    pub fn open(store: S, clock_ms: i64, feed: Feed, planted: Planted) -> Result<Self, Error> {
+        let high_water_ms = store.high_water_ms();
+        let offset_ms = if planted.is(Bug::TimeRunsBack) { 0 } else { (high_water_ms - clock_ms).max(0) };
+        let now_ms = clock_ms + offset_ms;
+        let (timers, waiters) = (Timers::default(), Waiters::default());
+        let mut turn = Self { store, timers, waiters, feed, planted, offset_ms, now_ms };
+        let away_ms = now_ms - high_water_ms;
+        let paused = high_water_ms > 0 && away_ms > 0 && !turn.store.is_shared();
+        if paused && !planted.is(Bug::NoResume) {
+            turn.resume(away_ms)?;
+        }
+        if !planted.is(Bug::ForgetTimers) {
+            turn.find_timers()?;
+        }
+        Ok(turn)
+    }
+
+    /// Runs one turn at the clock's time. Every request that came in, and every waiter whose turn it
+    /// is, is answered in `answers`; after a fatal error with [`Refused::Stopped`].
+    pub fn run(
+        &mut self,
+        clock_ms: i64,
+        inbox: Vec<Pending<T>>,
+        answers: &mut Vec<Answered<T>>,
+    ) -> Result<Report, Error> {
+        let wants = if self.store.wants_rows() { wants(&inbox) } else { Vec::new() };
+        let before_ms = self.now_ms;
+        let view = match self.store.load(&wants) {
+            Ok(view) => view,
+            Err(error) => {
+                let refused = refused_by(&error);
+                answers
+                    .extend(inbox.into_iter().map(|pending| refuse(pending.ticket, self.now_ms, &refused)));
+                return if error.is_fatal() { Err(error) } else { Ok(Report::default()) };
+            }
+        };
+        self.now_ms = view.now_ms().unwrap_or(clock_ms + self.offset_ms).max(self.now_ms);
+        let decide_at_ms = if self.planted.is(Bug::StaleTime) { before_ms } else { self.now_ms };
+        let mut round = Round::new(&view, decide_at_ms, &mut self.timers, &mut self.waiters, self.planted);
+        round.expire_due();
+        for pending in inbox {
+            round.execute(pending);
+        }
+        round.end_waits();
+        let Round { entries, answers: answered, due, mut report, .. } = round;
+        drop(view);
+        report.answered = answered.len();
+        report.committed = entries.len();
+        self.finish(entries, answered, due, answers, report)
+    }
+
+    /// When the next turn is due even if nobody asks for anything, on the clock that drives it.
+    pub fn next_ms(&self) -> Option<i64> {
+        let mark_ms = (!self.timers.is_empty()).then(|| self.store.high_water_ms() + MARK_MS);
+        let next = [self.timers.next_ms(), self.waiters.next_ms(), mark_ms].into_iter().flatten().min();
+        next.map(|next_ms| next_ms - self.offset_ms)
+    }
+
+    /// The time of the newest turn.
+    pub fn now_ms(&self) -> i64 {
+        self.now_ms
+    }
+
+    /// What the clock lags behind the committed time.
+    pub fn offset_ms(&self) -> i64 {
+        self.offset_ms
+    }
+
+    /// How many callers wait for an item.
+    pub fn waiting(&self, collection: &CollectionKey, item: &ItemId) -> usize {
+        self.waiters.count(collection, item)
+    }
+
+    /// The store, to read from or to look into.
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+
+    /// The store, for a simulator's own errands.
+    pub fn store_mut(&mut self) -> &mut S {
+        &mut self.store
+    }
+
+    /// Ends: everyone who waits is told, and the store is closed.
+    pub fn close(mut self, answers: &mut Vec<Answered<T>>) -> Result<S, Error> {
+        let waiters = self.waiters.drain();
+        let stopped = waiters.into_iter().map(|waiter| waiter.pending.ticket);
+        answers.extend(stopped.map(|ticket| refuse(ticket, self.now_ms, &Refused::Stopped)));
+        self.store.close()?;
+        Ok(self.store)
+    }
+
+    fn finish(
+        &mut self,
+        entries: Vec<Entry>,
+        mut answered: Vec<Answered<T>>,
+        due: Vec<Timer>,
+        answers: &mut Vec<Answered<T>>,
+        mut report: Report,
+    ) -> Result<Report, Error> {
+        let mark = !self.timers.is_empty() && self.now_ms >= self.store.high_water_ms() + MARK_MS;
+        if entries.is_empty() && !mark {
+            answers.append(&mut answered);
+            return Ok(report);
+        }
+        let told = self.feed.select(&entries);
+        if self.planted.is(Bug::TellBeforeCommit) {
+            Feed::tell(told.clone());
+        }
+        if self.planted.is(Bug::AnswerBeforeCommit) {
+            answers.append(&mut answered);
+        }
+        let started = Instant::now();
+        match self.store.commit(Batch { at_ms: self.now_ms, entries }) {
+            Ok(()) => {
+                report.commit = started.elapsed();
+                Feed::tell(told);
+                answers.append(&mut answered);
+                Ok(report)
+            }
+            Err(error) => {
+                // Nothing of this turn happened, so no answer of it is true.
+                for timer in due {
+                    self.timers.set(timer);
+                }
+                let refused = refused_by(&error);
+                answers.extend(answered.into_iter().map(|done| refuse(done.ticket, self.now_ms, &refused)));
+                if error.is_fatal() { Err(error) } else { Ok(Report::default()) }
+            }
+        }
+    }
+
+    fn find_timers(&mut self) -> Result<(), Error> {
+        let reader = self.store.reader();
+        let mut filter = ClaimFilter { state: Some(ClaimState::Active), ..ClaimFilter::default() };
+        loop {
+            let page = reader.claims(&filter, 100_000)?;
+            for row in &page.rows {
+                self.timers.set(Timer {
+                    at_ms: row.claim.expires_at_ms,
+                    claim: row.claim.number,
+                    collection: row.collection.clone(),
+                });
+            }
+            match page.rows.last() {
+                Some(last) if page.more => filter.after = Some((last.collection.clone(), last.claim.number)),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn resume(&mut self, away_ms: i64) -> Result<(), Error> {
+        let reader = self.store.reader();
+        let mut after = None;
+        loop {
+            let page = reader.collections(after.as_ref(), 1_000)?;
+            let verb = Verb::Resume { shift_ms: away_ms };
+            let keys: Vec<CollectionKey> = page.rows.into_iter().map(|(key, _)| key).collect();
+            self.commit_for_each(&keys, &verb)?;
+            match keys.into_iter().next_back() {
+                Some(last) if page.more => after = Some(last),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// The system's own command, decided in each of these collections and committed at once.
+    fn commit_for_each(&mut self, keys: &[CollectionKey], verb: &Verb) -> Result<(), Error> {
+        let mut entries = Vec::new();
+        let view = self.store.load(&[])?;
+        for key in keys {
+            let command = Command { collection: key.clone(), actor: Principal::system(), verb: verb.clone() };
+            if let Ok(decision) = decide(&view, &command, self.now_ms)
+                && !decision.events.is_empty()
+            {
+                entries.push(Entry {
+                    collection: key.clone(),
+                    events: decision.events,
+                    beats: decision.beats,
+                    changed: decision.changed,
+                    kept: None,
+                });
+            }
+        }
+        drop(view);
+        if entries.is_empty() {
+            return Ok(());
+        }
+        self.store.commit(Batch { at_ms: self.now_ms, entries })
+    }
+}
+
+fn refuse<T>(ticket: T, now_ms: i64, refused: &Refused) -> Answered<T> {
+    let answer = Answer { server_time_ms: now_ms, outcome: Err(refused.clone()), replayed: false };
+    Answered { ticket, answer, if_gone: None }
+}
+
+fn refused_by(error: &Error) -> Refused {
+    match error {
+        Error::Full { .. } => Refused::NoRoom,
+        Error::Away { .. } => Refused::Away,
+        _ => Refused::Stopped,
+    }
+}

@@ -1,0 +1,171 @@
+//! Callers that wait for held items: first come, first served. Each try is a fresh decision at the
+//! time of the try; this file only remembers who waits for what, and in which order they came.
+//!
+//! A caller that wants several items is served as soon as all of them are free; until then it does not
+//! keep later callers from the ones that are.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use tenure_core::{CollectionKey, ItemId};
+use tenure_store::ReplyKey;
+
+use crate::limits::WAITERS_MAX;
+use crate::{Pending, Ticket};
+
+#[derive(Debug)]
+pub(crate) struct Waiters<T> {
+    next: u64,
+    waiting: BTreeMap<u64, Waiter<T>>,
+    by_item: HashMap<CollectionKey, HashMap<ItemId, BTreeSet<u64>>>,
+    by_end: BTreeSet<(i64, u64)>,
+    /// Idempotency keys whose first request still waits.
+    keys: HashMap<ReplyKey, u64>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Waiter<T> {
+    pub(crate) pending: Pending<T>,
+    pub(crate) items: Vec<ItemId>,
+    pub(crate) until_ms: i64,
+    pub(crate) key: Option<ReplyKey>,
+}
+
+impl<T> Default for Waiters<T> {
+    fn default() -> Self {
+        Self {
+            next: 0,
+            waiting: BTreeMap::new(),
+            by_item: HashMap::new(),
+            by_end: BTreeSet::new(),
+            keys: HashMap::new(),
+        }
+    }
+}
+
+impl<T: Ticket> Waiters<T> {
+    /// Queues a caller; gives it back when the queue is full even without those who have left.
+    pub(crate) fn push(&mut self, waiter: Waiter<T>) -> Option<Waiter<T>> {
+        if self.waiting.len() >= WAITERS_MAX {
+            self.drop_gone();
+            if self.waiting.len() >= WAITERS_MAX {
+                return Some(waiter);
+            }
+        }
+        let number = self.next;
+        self.next += 1;
+        let collection = &waiter.pending.request.command.collection;
+        let by_item = self.by_item.entry(collection.clone()).or_default();
+        for item in &waiter.items {
+            by_item.entry(item.clone()).or_default().insert(number);
+        }
+        self.by_end.insert((waiter.until_ms, number));
+        self.keys.extend(waiter.key.clone().map(|key| (key, number)));
+        self.waiting.insert(number, waiter);
+        None
+    }
+
+    pub(crate) fn remove(&mut self, number: u64) -> Option<Waiter<T>> {
+        let waiter = self.waiting.remove(&number)?;
+        self.by_end.remove(&(waiter.until_ms, number));
+        let collection = &waiter.pending.request.command.collection;
+        if let Some(by_item) = self.by_item.get_mut(collection) {
+            for item in &waiter.items {
+                if let Some(numbers) = by_item.get_mut(item) {
+                    numbers.remove(&number);
+                    if numbers.is_empty() {
+                        by_item.remove(item);
+                    }
+                }
+            }
+            if by_item.is_empty() {
+                self.by_item.remove(collection);
+            }
+        }
+        if let Some(key) = &waiter.key {
+            self.keys.remove(key);
+        }
+        Some(waiter)
+    }
+
+    /// The first caller after `after` that waits for one of these items and is still there.
+    pub(crate) fn next_for(
+        &mut self,
+        collection: &CollectionKey,
+        items: &BTreeSet<ItemId>,
+        after: Option<u64>,
+        even_gone: bool,
+    ) -> Option<u64> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        loop {
+            let by_item = self.by_item.get(collection)?;
+            let from = after.map_or(Unbounded, Excluded);
+            let queues = items.iter().filter_map(|item| by_item.get(item));
+            let number =
+                queues.filter_map(|numbers| numbers.range((from, Unbounded)).next()).min().copied()?;
+            if !even_gone && self.waiting.get(&number).is_some_and(|waiter| waiter.pending.ticket.is_gone()) {
+                self.remove(number);
+                continue;
+            }
+            return Some(number);
+        }
+    }
+
+    /// The caller who came last: what a planted bug serves first.
+    pub(crate) fn last_for(&self, collection: &CollectionKey, items: &BTreeSet<ItemId>) -> Option<u64> {
+        let by_item = self.by_item.get(collection)?;
+        items.iter().filter_map(|item| by_item.get(item)?.last()).max().copied()
+    }
+
+    /// The first caller whose patience has ended.
+    pub(crate) fn pop_ended(&mut self, now_ms: i64) -> Option<Waiter<T>> {
+        let (until_ms, number) = *self.by_end.first()?;
+        if until_ms > now_ms {
+            return None;
+        }
+        self.remove(number)
+    }
+
+    pub(crate) fn next_ms(&self) -> Option<i64> {
+        self.by_end.first().map(|(until_ms, _)| *until_ms)
+    }
+
+    /// The first request with this key still waits. One whose caller has left waits no more: the
+    /// retry takes over.
+    pub(crate) fn is_running(&mut self, key: &ReplyKey) -> bool {
+        let Some(&number) = self.keys.get(key) else { return false };
+        let gone = self.waiting.get(&number).is_none_or(|waiter| waiter.pending.ticket.is_gone());
+        if gone {
+            self.remove(number);
+        }
+        !gone
+    }
+
+    /// How many wait for this item, and are still there.
+    pub(crate) fn count(&self, collection: &CollectionKey, item: &ItemId) -> usize {
+        let numbers = self.by_item.get(collection).and_then(|by_item| by_item.get(item));
+        let waiters = numbers.into_iter().flatten().filter_map(|number| self.waiting.get(number));
+        waiters.filter(|waiter| !waiter.pending.ticket.is_gone()).count()
+    }
+
+    pub(crate) fn get(&self, number: u64) -> Option<&Waiter<T>> {
+        self.waiting.get(&number)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Everyone leaves, in the order in which they came.
+    pub(crate) fn drain(&mut self) -> Vec<Waiter<T>> {
+        let numbers: Vec<u64> = self.waiting.keys().copied().collect();
+        numbers.into_iter().filter_map(|number| self.remove(number)).collect()
+    }
+
+    fn drop_gone(&mut self) {
+        let gone = self.waiting.iter().filter(|(_, waiter)| waiter.pending.ticket.is_gone());
+        let gone: Vec<u64> = gone.map(|(number, _)| *number).collect();
+        for number in gone {
+            self.remove(number);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What the requests of a turn will read, for a store that has to fetch it.
+
+use tenure_core::command::PutItem;
+use tenure_core::{Command, Guard, Verb};
+use tenure_store::Want;
+
+use crate::Pending;
+use crate::round::reply_key;
+
+pub(crate) fn wants<T>(inbox: &[Pending<T>]) -> Vec<Want> {
+    inbox
+        .iter()
+        .map(|pending| {
+            let command = &pending.request.command;
+            let mut want = Want {
+                collection: command.collection.clone(),
+                items: Vec::new(),
+                claims: Vec::new(),
+                holder: None,
+                reply: reply_key(&pending.request).ok().flatten(),
+            };
+            add_wants(&mut want, command, &command.verb);
+            want
+        })
+        .collect()
+}
+
+fn add_wants(want: &mut Want, command: &Command, verb: &Verb) {
+    match verb {
+        Verb::Acquire(acquire) => {
+            want.items.extend(acquire.items.iter().cloned());
+            want.holder = Some(command.actor.id.clone());
+        }
+        Verb::Heartbeat { claim, .. }
+        | Verb::Advance { claim }
+        | Verb::Cancel { claim }
+        | Verb::Release { claim }
+        | Verb::Nudge { claim, .. }
+        | Verb::Expire { claim } => want.claims.push(*claim),
+        Verb::AddItem { claim, item } | Verb::RemoveItem { claim, item } => {
+            want.claims.push(*claim);
+            want.items.push(item.clone());
+        }
+        Verb::Complete(complete) => want.claims.push(complete.claim),
+        Verb::ForceRelease { item, .. } | Verb::ForceClaim { item, .. } => want.items.push(item.clone()),
+        Verb::PutItem(PutItem { write, guard, .. }) => {
+            want.items.push(write.item.clone());
+            add_guard(want, guard.as_ref());
+        }
+        Verb::DeleteItem { item, guard, .. } => {
+            want.items.push(item.clone());
+            add_guard(want, guard.as_ref());
+        }
+        Verb::Group(verbs) => verbs.iter().for_each(|verb| add_wants(want, command, verb)),
+        Verb::CreateCollection | Verb::SetPolicy { .. } | Verb::Resume { .. } | Verb::Restore { .. } => {}
+    }
+}
+
+fn add_guard(want: &mut Want, guard: Option<&Guard>) {
+    match guard {
+        Some(Guard::Claim { claim, .. }) => want.claims.push(*claim),
+        Some(Guard::NotHeldByOther { item }) => want.items.push(item.clone()),
+        None => {}
+    }
+}
