@@ -87,7 +87,7 @@ fn decide_verb(draft: &mut Draft<'_>, verb: &Verb) -> Result<Reply, Refusal> {
     let kind = draft.key.kind();
     let policy = draft
         .policy(kind)
-        .or_else(|| Policy::preset(kind).map(Arc::new))
+        .or_else(|| Policy::preset(kind))
         .ok_or_else(|| Refusal::not_found("kind", kind))?;
     if let Verb::CreateCollection = verb {
         return Ok(create_collection(draft));

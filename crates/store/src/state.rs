@@ -18,11 +18,13 @@ pub struct State {
     active_claims: u64,
 }
 
-/// One collection's rows. Items are ordered, so that lists page without sorting.
+/// One collection's rows. Items are found by hash, since a decision looks each of them up several times;
+/// their ids are kept in order beside it, so that lists page without sorting.
 #[derive(Clone, Debug, Default)]
 struct CollectionState {
     head: Option<Arc<Collection>>,
-    items: BTreeMap<ItemId, Arc<Item>>,
+    items: HashMap<ItemId, Arc<Item>>,
+    order: BTreeSet<ItemId>,
     claims: HashMap<u64, Arc<Claim>>,
     active: BTreeSet<u64>,
     by_holder: HashMap<Arc<str>, BTreeSet<u64>>,
@@ -44,8 +46,8 @@ impl State {
         }
         for (id, item) in items {
             match item {
-                Some(item) => drop(state.items.insert(id, item)),
-                None => drop(state.items.remove(&id)),
+                Some(item) => state.put_item(item),
+                None => state.remove_item(&id),
             }
         }
         for claim in claims {
@@ -91,7 +93,8 @@ impl State {
             return Page { rows: Vec::new(), more: false };
         };
         let from = filter.after.as_ref().map_or(Unbounded, Excluded);
-        let rows = state.items.range::<ItemId, _>((from, Unbounded)).map(|(_, item)| item);
+        let ids = state.order.range::<ItemId, _>((from, Unbounded));
+        let rows = ids.filter_map(|id| state.items.get(id));
         let rows = rows.filter(|item| filter.status.as_ref().is_none_or(|status| item.status == *status));
         let rows = rows.filter(|item| {
             filter.held.is_none_or(|(held, now_ms)| {
@@ -135,7 +138,7 @@ impl State {
     pub fn snapshot(&self, key: &CollectionKey, epoch: u64) -> Option<Snapshot> {
         let state = self.collections.get(key)?;
         let head = state.head.clone()?;
-        let items = state.items.values().cloned().collect();
+        let items = state.order.iter().filter_map(|id| state.items.get(id)).cloned().collect();
         let claims = state.active.iter().filter_map(|number| state.claims.get(number)).cloned().collect();
         Some(Snapshot { epoch, head, items, claims })
     }
@@ -152,6 +155,20 @@ impl State {
 }
 
 impl CollectionState {
+    fn put_item(&mut self, item: Arc<Item>) {
+        if let Some(known) = self.items.get_mut(&item.id) {
+            *known = item;
+        } else {
+            self.order.insert(item.id.clone());
+            self.items.insert(item.id.clone(), item);
+        }
+    }
+
+    fn remove_item(&mut self, id: &ItemId) {
+        self.items.remove(id);
+        self.order.remove(id);
+    }
+
     fn put_claim(&mut self, claim: Arc<Claim>, active_claims: &mut u64) {
         let number = claim.number;
         if claim.state == ClaimState::Active {
@@ -210,11 +227,11 @@ impl RowsMut for State {
     }
 
     fn put_item(&mut self, key: &CollectionKey, item: Arc<Item>) {
-        collection_mut(&mut self.collections, key).items.insert(item.id.clone(), item);
+        collection_mut(&mut self.collections, key).put_item(item);
     }
 
     fn remove_item(&mut self, key: &CollectionKey, id: &ItemId) {
-        collection_mut(&mut self.collections, key).items.remove(id);
+        collection_mut(&mut self.collections, key).remove_item(id);
     }
 
     fn put_claim(&mut self, key: &CollectionKey, claim: Arc<Claim>) {

@@ -18,7 +18,7 @@ pub(crate) fn set_policy(
         return Err(Refusal::invalid("kind", "tenure is Tenure's own"));
     }
     policy.validate()?;
-    let before = draft.policy(kind).or_else(|| Policy::preset(kind).map(Arc::new));
+    let before = draft.policy(kind).or_else(|| Policy::preset(kind));
     draft.record(Fact::PolicySet { kind: kind.clone(), policy: policy.clone(), before });
     Ok(Reply::Done)
 }
