@@ -63,7 +63,7 @@ fn own_deny(target: &Path) -> Result<PathBuf, String> {
     if !program.is_file() {
         println!("building cargo-deny {DENY_VERSION}, once: a few minutes");
         let folder = folder.to_str().ok_or("the target folder's path is not UTF-8")?;
-        // Unoptimised: it builds in half the time and the check still takes a second.
+        // Unoptimised: it builds sooner, and the check still takes a second.
         let arguments =
             ["install", "cargo-deny", "--locked", "--version", DENY_VERSION, "--debug", "--root", folder];
         let mut command = cargo::cargo(&arguments);
