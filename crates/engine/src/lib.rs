@@ -28,3 +28,9 @@ pub use limits::{BATCH_MAX, FEED_RING_MAX, MARK_MS, QUEUE_MAX, WAITERS_MAX};
 pub use planted::{Bug, Planted};
 pub use request::{Answer, Idempotency, Refused, ReplyTo, Request, Ticket};
 pub use turn::{Answered, Pending, Report, Turn};
+
+/// What a store's readers can be asked, so that the layers above need not know the store.
+pub use tenure_store::{
+    AuditFilter, ClaimFilter, ClaimRow, Error as StoreError, EventPage, ItemFilter, Page, Reader, Snapshot,
+    Stats,
+};

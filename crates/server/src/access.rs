@@ -1,0 +1,116 @@
+//! Who may do what: one table, from which the checks and the tests are made. Deny by default: a route
+//! without a row answers 403 to everyone and fails the tests.
+
+use axum::http::Method;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What a principal may do. One word each; `admin` may everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Reads and watches.
+    Viewer,
+    /// Also claims and writes.
+    Editor,
+    /// Runs jobs: claims and completes.
+    Worker,
+    /// Overrides, configures, audits.
+    Admin,
+}
+
+/// A set of roles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Roles(u8);
+
+impl Roles {
+    /// Nobody.
+    pub const NONE: Self = Self(0);
+    /// Administrators.
+    pub const ADMIN: Self = Self(1 << Role::Admin as u8);
+    /// Who may claim and write.
+    pub const WRITE: Self = Self(Self::ADMIN.0 | 1 << Role::Editor as u8 | 1 << Role::Worker as u8);
+    /// Everyone who is signed in.
+    pub const READ: Self = Self(Self::WRITE.0 | 1 << Role::Viewer as u8);
+
+    /// The role is in the set.
+    pub fn has(self, role: Role) -> bool {
+        self.0 & (1 << role as u8) != 0
+    }
+}
+
+/// A group of routes with a rate of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Group {
+    /// Reading.
+    Read,
+    /// Claiming, renewing, writing.
+    Write,
+    /// Opening streams.
+    Stream,
+    /// Administration.
+    Admin,
+    /// Signing in.
+    SignIn,
+    /// Not limited: health and metrics.
+    Free,
+}
+
+/// Who may use a route.
+#[derive(Clone, Copy, Debug)]
+pub enum May {
+    /// Anyone, signed in or not.
+    Anyone,
+    /// These roles: on what is their own, and on what is another's.
+    Roles {
+        /// On their own claims, and on what belongs to nobody.
+        own: Roles,
+        /// On another's claims. The engine refuses the rest as `not_holder`.
+        other: Roles,
+    },
+}
+
+/// One route's row.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// The method.
+    pub method: &'static str,
+    /// The path as the router knows it.
+    pub path: &'static str,
+    /// Who may.
+    pub may: May,
+    /// Its rate group.
+    pub group: Group,
+}
+
+const fn rule(method: &'static str, path: &'static str, may: May, group: Group) -> Rule {
+    Rule { method, path, may, group }
+}
+
+const READ: May = May::Roles { own: Roles::READ, other: Roles::READ };
+/// On one's own claim only.
+const OWN: May = May::Roles { own: Roles::WRITE, other: Roles::NONE };
+const WRITE: May = May::Roles { own: Roles::WRITE, other: Roles::WRITE };
+const ADMIN: May = May::Roles { own: Roles::ADMIN, other: Roles::ADMIN };
+
+/// Every route. `{…}` stands for a path parameter, as in the router.
+pub const TABLE: &[Rule] = &[
+    rule("POST", "/v1/claims", OWN, Group::Write),
+    rule("GET", "/v1/claims", READ, Group::Read),
+    rule("GET", "/v1/claims/{id}", READ, Group::Read),
+    rule("DELETE", "/v1/claims/{id}", OWN, Group::Write),
+    rule("POST", "/v1/claims/{id}/heartbeat", OWN, Group::Write),
+    rule("POST", "/v1/claims/{id}/items", OWN, Group::Write),
+    rule("DELETE", "/v1/claims/{id}/items/{item}", OWN, Group::Write),
+    rule("POST", "/v1/claims/{id}/advance", OWN, Group::Write),
+    rule("POST", "/v1/claims/{id}/complete", OWN, Group::Write),
+    rule("POST", "/v1/claims/{id}/cancel", OWN, Group::Write),
+    rule("POST", "/v1/claims/{id}/nudge", WRITE, Group::Write),
+];
+
+/// The row of a route.
+pub fn rule_of(method: &Method, path: &str) -> Option<&'static Rule> {
+    // HEAD is GET without the body.
+    let method = if method == Method::HEAD { "GET" } else { method.as_str() };
+    TABLE.iter().find(|rule| rule.method == method && rule.path == path)
+}

@@ -1,0 +1,54 @@
+//! `Idempotency-Key`: on any POST, a retry gets the first answer.
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, Method, Uri};
+use sha2::{Digest, Sha256};
+use tenure_core::Hash;
+use tenure_engine::Idempotency;
+
+use crate::Problem;
+use crate::limits::IDEMPOTENCY_KEY_BYTES_MAX;
+
+/// The client's key, with a hash over the request that it was used for.
+#[derive(Clone, Debug)]
+pub struct Key {
+    key: Arc<str>,
+    fingerprint: Hash,
+}
+
+impl Key {
+    /// The request's key, if it has one.
+    pub fn of(method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> Result<Option<Self>, Problem> {
+        let mut values = headers.get_all("idempotency-key").iter();
+        let (Some(value), None) = (values.next(), values.next()) else {
+            return if headers.contains_key("idempotency-key") {
+                Err(Problem::invalid("Idempotency-Key", "stands twice"))
+            } else {
+                Ok(None)
+            };
+        };
+        let key = value.to_str().unwrap_or("");
+        if key.is_empty() || key.len() > IDEMPOTENCY_KEY_BYTES_MAX {
+            return Err(Problem::invalid("Idempotency-Key", "has 1 to 256 visible characters"));
+        }
+        let mut digest = Sha256::new();
+        for part in [method.as_str().as_bytes(), uri.path().as_bytes(), body] {
+            digest.update((part.len() as u64).to_le_bytes());
+            digest.update(part);
+        }
+        Ok(Some(Self { key: Arc::from(key), fingerprint: Hash(digest.finalize().into()) }))
+    }
+
+    /// The key for one step of a request that takes several: the same step of a retry gets the same.
+    #[must_use]
+    pub fn step(&self, step: impl std::fmt::Display) -> Self {
+        // A newline cannot stand in a header, so no client's own key looks like this.
+        Self { key: Arc::from(format!("{}\n{step}", self.key)), fingerprint: self.fingerprint }
+    }
+
+    /// As the engine takes it.
+    pub fn idempotency(&self) -> Idempotency {
+        Idempotency { key: self.key.clone(), fingerprint: self.fingerprint }
+    }
+}

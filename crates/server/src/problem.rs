@@ -1,0 +1,258 @@
+//! How a refusal reads outside: `application/problem+json` (RFC 9457) with a stable `code`. The one place
+//! where codes meet status codes.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value, json};
+use tenure_core::Refusal;
+use tenure_core::refusal::{Unavailable, Why};
+use tenure_engine::Refused;
+
+use crate::time::rfc3339;
+
+/// A refusal on its way out.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    /// The status code.
+    pub status: StatusCode,
+    /// The stable code.
+    pub code: &'static str,
+    /// A sentence about this very case.
+    pub detail: String,
+    /// What a program needs.
+    pub more: Map<String, Value>,
+    /// Seconds after which trying again makes sense.
+    pub retry_after: Option<u64>,
+}
+
+impl Problem {
+    /// A problem with nothing more to say.
+    pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        Self { status, code, detail: detail.into(), more: Map::new(), retry_after: None }
+    }
+
+    /// A wrong field: 422 that names it.
+    pub fn invalid(field: &str, detail: impl Into<String>) -> Self {
+        let detail = detail.into();
+        let mut problem =
+            Self::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", format!("{field}: {detail}"));
+        problem.more.insert("field".to_owned(), json!(field));
+        problem
+    }
+
+    /// Nobody is signed in, or the credentials are worth nothing.
+    pub fn unauthenticated(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", detail)
+    }
+
+    /// Signed in, but not allowed.
+    pub fn forbidden(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "forbidden", detail)
+    }
+
+    /// No such thing.
+    pub fn not_found(what: &str, id: impl std::fmt::Display) -> Self {
+        Refusal::not_found(what, id).into()
+    }
+
+    /// Our own fault. The cause is logged where it happened; the caller learns only that.
+    pub fn internal() -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "something went wrong on the server")
+    }
+
+    /// Adds what a program needs.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.more.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// What the engine refused, at the server's time of that answer.
+    pub fn from_refused(refused: &Refused, server_time_ms: i64) -> Self {
+        match refused {
+            Refused::Rule(refusal) => Self::from_refusal(refusal, server_time_ms),
+            Refused::KeyReused => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, refused.code(), refused.to_string())
+            }
+            Refused::InProgress => {
+                Self::new(StatusCode::CONFLICT, refused.code(), refused.to_string()).retry(1)
+            }
+            Refused::NoRoom => {
+                Self::new(StatusCode::INSUFFICIENT_STORAGE, refused.code(), refused.to_string()).retry(10)
+            }
+            Refused::Overloaded | Refused::Away | Refused::Stopped => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, refused.code(), refused.to_string()).retry(1)
+            }
+        }
+    }
+
+    fn retry(mut self, seconds: u64) -> Self {
+        self.retry_after = Some(seconds);
+        self
+    }
+
+    fn from_refusal(refusal: &Refusal, server_time_ms: i64) -> Self {
+        let status = status_of(refusal);
+        let mut problem = Self::new(status, refusal.code(), refusal.to_string());
+        let more = &mut problem.more;
+        match refusal {
+            Refusal::Held { items } | Refusal::Finished { items } | Refusal::NotClaimable { items } => {
+                more.insert("items".to_owned(), items.iter().map(unavailable).collect());
+            }
+            Refusal::NotFound { what, id } => {
+                more.insert("what".to_owned(), json!(what));
+                more.insert("id".to_owned(), json!(id));
+            }
+            Refusal::Limit { limit, max } => {
+                more.insert("limit".to_owned(), json!(limit));
+                more.insert("max".to_owned(), json!(max));
+            }
+            Refusal::Lost { reason, ended_at_ms, holder } => {
+                more.insert("reason".to_owned(), json!(reason));
+                more.insert("ended_at".to_owned(), json!(rfc3339(*ended_at_ms)));
+                more.insert("holder".to_owned(), json!(holder));
+            }
+            Refusal::NotHolder { holder } => {
+                more.insert("holder".to_owned(), json!(holder));
+            }
+            Refusal::StaleToken { given, current } => {
+                more.insert("given".to_owned(), json!(given));
+                more.insert("current".to_owned(), json!(current));
+            }
+            Refusal::Conflict { expected, current } => {
+                more.insert("expected_version".to_owned(), json!(expected));
+                more.insert("current_version".to_owned(), json!(current));
+            }
+            Refusal::WrongPhase { phase } => {
+                more.insert("phase".to_owned(), json!(phase));
+            }
+            Refusal::Invalid { field, .. } => {
+                more.insert("field".to_owned(), json!(field));
+            }
+            Refusal::InGroup { index, refusal } => {
+                problem = Self::from_refusal(refusal, server_time_ms);
+                problem.more.insert("index".to_owned(), json!(index));
+                return problem;
+            }
+        }
+        if let Some(retry_at_ms) = refusal.retry_at_ms() {
+            let wait_ms = u64::try_from(retry_at_ms - server_time_ms).unwrap_or(0);
+            problem.retry_after = Some(wait_ms.div_ceil(1_000).max(1));
+        }
+        problem
+    }
+
+    /// The body.
+    pub fn body(&self) -> Value {
+        let mut body = Map::new();
+        body.insert("type".to_owned(), json!(format!("/docs/problems#{}", self.code)));
+        body.insert("title".to_owned(), json!(title_of(self.code)));
+        body.insert("status".to_owned(), json!(self.status.as_u16()));
+        body.insert("detail".to_owned(), json!(self.detail));
+        body.insert("code".to_owned(), json!(self.code));
+        body.extend(self.more.clone());
+        Value::Object(body)
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        Self::from_refusal(&refusal, 0)
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = (self.status, self.body().to_string()).into_response();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(seconds) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+fn status_of(refusal: &Refusal) -> StatusCode {
+    match refusal {
+        Refusal::Held { .. }
+        | Refusal::Finished { .. }
+        | Refusal::NotClaimable { .. }
+        | Refusal::Limit { .. }
+        | Refusal::Conflict { .. }
+        | Refusal::WrongPhase { .. } => StatusCode::CONFLICT,
+        Refusal::NotFound { .. } => StatusCode::NOT_FOUND,
+        Refusal::Lost { .. } => StatusCode::GONE,
+        Refusal::NotHolder { .. } | Refusal::StaleToken { .. } => StatusCode::FORBIDDEN,
+        Refusal::Invalid { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+        Refusal::InGroup { refusal, .. } => status_of(refusal),
+    }
+}
+
+/// What the code means in general; `detail` speaks of the case.
+pub(crate) fn title_of(code: &str) -> &'static str {
+    match code {
+        "held" => "Somebody else holds it",
+        "finished" => "Its status is final",
+        "not_claimable" => "Its status cannot be claimed",
+        "not_found" => "There is no such thing",
+        "limit" => "A limit is reached",
+        "lost" => "The claim has ended",
+        "not_holder" => "The claim is another's",
+        "stale_token" => "The token is not this claim's",
+        "conflict" => "It has changed since",
+        "wrong_phase" => "The claim's phase does not allow it",
+        "invalid" => "The request is not valid",
+        "key_reused" => "The idempotency key was used for another request",
+        "in_progress" => "The first request with this key is still running",
+        "overloaded" => "Too many requests are waiting",
+        "no_room" => "The disk is full",
+        "away" => "The store cannot be reached",
+        "stopped" => "The server is stopping",
+        "unauthenticated" => "Sign in first",
+        "forbidden" => "Not allowed",
+        "rate_limited" => "Too many requests",
+        "malformed" => "The request cannot be read",
+        "too_large" => "The request is too large",
+        "unsupported_media_type" => "The content type is not supported",
+        "method_not_allowed" => "The method is not supported here",
+        "precondition_failed" => "It has changed since",
+        "precondition_required" => "Say which version you know",
+        "timeout" => "The request took too long",
+        _ => "Something went wrong",
+    }
+}
+
+fn unavailable(item: &Unavailable) -> Value {
+    let id = &item.item;
+    match &item.why {
+        Why::Held { holder, since_ms, until_ms } => json!({
+            "item": id, "why": "held", "holder": holder,
+            "since": rfc3339(*since_ms), "expires_at": rfc3339(*until_ms),
+        }),
+        Why::Delayed { holder, until_ms } => json!({
+            "item": id, "why": "delayed", "holder": holder, "expires_at": rfc3339(*until_ms),
+        }),
+        Why::Finished { status } => json!({"item": id, "why": "finished", "status": status}),
+        Why::NotClaimable { status } => json!({"item": id, "why": "not_claimable", "status": status}),
+    }
+}
+
+/// Logs the cause once, where it is handled, and hands the caller a plain 500 or 503.
+pub(crate) fn from_store(error: &tenure_engine::StoreError) -> Problem {
+    if error.is_fatal() {
+        tracing::error!(%error, "a read failed");
+        Problem::internal()
+    } else {
+        Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "away",
+            "the store cannot be reached; try again shortly",
+        )
+        .retry(1)
+    }
+}
