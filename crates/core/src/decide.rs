@@ -18,7 +18,7 @@ pub struct Decision {
     pub reply: Reply,
     /// What happened, in order.
     pub events: Vec<Arc<Sealed>>,
-    /// The heartbeats.
+    /// The heartbeats, at most one for a claim. Replayed after the events.
     pub beats: Vec<Beat>,
     /// The rows after it.
     pub changed: Changed,
@@ -47,7 +47,8 @@ pub fn decide(rows: &dyn Rows, command: &Command, now_ms: i64) -> Result<Decisio
         Verb::Group(verbs) => decide_group(&mut draft, verbs)?,
         verb => decide_verb(&mut draft, verb)?,
     };
-    let Draft { collection, items, claims, policies, events, beats, .. } = draft;
+    let beats = draft.final_beats();
+    let Draft { collection, items, claims, policies, events, .. } = draft;
     let changed = Changed {
         collection,
         items: items.into_iter().collect(),
