@@ -120,7 +120,7 @@ fn decide_verb(draft: &mut Draft<'_>, verb: &Verb) -> Result<Reply, Refusal> {
             commands::delete_item(draft, &policy, item, *expect, guard.as_ref())
         }
         Verb::Expire { claim } => Ok(commands::expire(draft, &policy, *claim)),
-        Verb::Resume { shift_ms } => Ok(commands::resume(draft, *shift_ms)),
+        Verb::Resume { shift_ms } => Ok(commands::resume(draft, &policy, *shift_ms)),
         Verb::Group(_) => Err(Refusal::invalid("commands", "a group holds no groups")),
         Verb::CreateCollection | Verb::SetPolicy { .. } | Verb::Restore { .. } => {
             unreachable!("answered above")

@@ -66,14 +66,11 @@ pub fn apply(rows: &mut impl RowsMut, key: &CollectionKey, event: &Event, hash: 
         }
         Fact::PolicySet { kind, policy, .. } => rows.put_policy(kind, policy.clone()),
         Fact::Resumed { shift_ms } => {
-            // A claim whose deadline had passed before the pause stays void.
-            let paused_at_ms = event.at_ms - shift_ms;
+            // Those that had run out before the pause were ended before this event.
             for number in rows.active_claims(key) {
                 change(rows, key, number, |claim| {
-                    if claim.expires_at_ms > paused_at_ms {
-                        claim.expires_at_ms += shift_ms;
-                        claim.acted_at_ms += shift_ms;
-                    }
+                    claim.expires_at_ms += shift_ms;
+                    claim.acted_at_ms += shift_ms;
                 });
             }
         }
