@@ -30,6 +30,7 @@ pub fn apply(rows: &mut impl RowsMut, key: &CollectionKey, event: &Event, hash: 
                 claim.items.push(item.id.clone());
                 claim.token = event.seq;
                 claim.acted_at_ms = event.at_ms;
+                claim.idle = false;
             });
         }
         Fact::ItemRemoved { claim, item } => {
@@ -39,6 +40,7 @@ pub fn apply(rows: &mut impl RowsMut, key: &CollectionKey, event: &Event, hash: 
             change(rows, key, *claim, |claim| {
                 claim.items.retain(|held| held != item);
                 claim.acted_at_ms = event.at_ms;
+                claim.idle = false;
             });
         }
         Fact::Advanced { claim, phase, since_ms, ttl_ms, expires_at_ms, .. } => {
