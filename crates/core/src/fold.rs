@@ -17,7 +17,7 @@ pub fn apply(rows: &mut impl RowsMut, key: &CollectionKey, event: &Event, hash: 
     match &event.fact {
         Fact::CollectionCreated | Fact::Nudged { .. } | Fact::Restored { .. } => {}
         Fact::Granted(grant) => grant_claim(rows, key, event, grant),
-        Fact::Renewed { claim, ttl_ms, expires_at_ms } => change(rows, key, *claim, |claim| {
+        Fact::Renewed { claim, ttl_ms, expires_at_ms, .. } => change(rows, key, *claim, |claim| {
             claim.ttl_ms = *ttl_ms;
             claim.expires_at_ms = *expires_at_ms;
             claim.heartbeat_at_ms = event.at_ms;
