@@ -65,9 +65,9 @@ impl<'a> Draft<'a> {
     }
 
     /// A heartbeat changed a claim.
-    pub(crate) fn beat(&mut self, beat: Beat) {
+    pub(crate) fn beat(&mut self, beat: &Beat) {
         let key = self.key;
-        fold::apply_beat(self, key, &beat);
+        fold::apply_beat(self, key, beat);
         if !self.beaten.contains(&beat.claim) {
             self.beaten.push(beat.claim);
         }
