@@ -1,10 +1,12 @@
 //! Claiming: who gets what, and what the others learn.
 
-use tenure_core::command::{Acquire, How};
+use tenure_core::command::{Acquire, How, PutItem};
 use tenure_core::refusal::{Unavailable, Why};
-use tenure_core::{ClaimState, CollectionKey, Fact, Policy, Refusal, Verb};
+use tenure_core::{ClaimState, CollectionKey, Command, Fact, Policy, Principal, Refusal, Verb, decide};
 
-use crate::world::{World, for_ms, item_id, items, json, person, put_status, status, t};
+use crate::world::{
+    Outcome, World, for_ms, in_tab, item_id, items, json, person, put_status, status, t, under,
+};
 
 /// T1, J1, J3
 #[test]
@@ -101,8 +103,8 @@ fn t04_the_same_person_claiming_again_renews_and_keeps_since_and_token() {
 #[test]
 fn t04_a_second_tab_of_the_same_person_renews_the_same_claim() {
     let mut w = World::of("task", &["a"]);
-    let first = w.acquire_as("ana", crate::world::in_tab("tab-1", &["a"])).claim();
-    let second = w.at(10).acquire_as("ana", crate::world::in_tab("tab-2", &["a"])).claim();
+    let first = w.acquire_as("ana", in_tab("tab-1", &["a"])).claim();
+    let second = w.at(10).acquire_as("ana", in_tab("tab-2", &["a"])).claim();
     assert_eq!((second.number, second.session), (first.number, first.session));
 }
 
@@ -110,13 +112,13 @@ fn t04_a_second_tab_of_the_same_person_renews_the_same_claim() {
 fn t04_a_person_is_known_by_id_and_not_by_name() {
     let mut w = World::of("task", &["a"]);
     w.acquire("ana", &["a"]).granted();
-    let command = tenure_core::Command {
+    let command = Command {
         collection: w.key.clone(),
-        actor: tenure_core::Principal::new("ana", "Ana María").unwrap(),
+        actor: Principal::new("ana", "Ana María").unwrap(),
         verb: Verb::Acquire(items(&["a"])),
     };
-    let decision = tenure_core::decide(&w.rows, &command, w.now_ms).unwrap();
-    assert_eq!(crate::world::Outcome(Ok(decision)).how(), How::Renewed);
+    let decision = decide(&w.rows, &command, w.now_ms).unwrap();
+    assert_eq!(Outcome(Ok(decision)).how(), How::Renewed);
 }
 
 #[test]
@@ -217,8 +219,7 @@ fn r02_the_gravest_reason_gives_the_code() {
 fn j02_a_finished_item_is_refused_even_to_its_holder() {
     let mut w = World::of("analysis", &["a"]);
     let claim = w.acquire("w1", &["a"]).claim();
-    let write =
-        tenure_core::command::PutItem { guard: crate::world::under(&claim), ..put_status("a", "READY") };
+    let write = PutItem { guard: Some(under(&claim)), ..put_status("a", "READY") };
     w.put("w1", write).granted();
     assert_eq!(w.acquire("w1", &["a"]).code(), "finished");
     assert_eq!(w.acquire("w2", &["a"]).code(), "finished");
@@ -250,7 +251,7 @@ fn a_plain_lock_needs_neither_collection_nor_item_made_beforehand() {
 fn a_refused_first_claim_leaves_no_collection_behind() {
     let mut w = World::empty("lock");
     assert_eq!(w.acquire("ana", &["a", "a"]).code(), "invalid");
-    assert_eq!(w.rows, crate::world::Memory::default());
+    assert_eq!(w.rows, crate::memory::Memory::default());
 }
 
 #[test]

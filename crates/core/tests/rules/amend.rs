@@ -1,7 +1,7 @@
 //! Adding items to a claim and taking them out. The deadline is the first grant's.
 
 use tenure_core::command::PutItem;
-use tenure_core::{Claim, Fact, Guard, Policy, Refusal, Verb};
+use tenure_core::{Claim, Fact, Guard, Policy, Refusal, Status, Verb};
 
 use crate::world::{World, item_id, person, put, put_status, t};
 
@@ -117,7 +117,7 @@ fn an_added_item_is_created_where_the_policy_says_so() {
     w.add("ana", &claim, "b").granted();
     assert_eq!(w.item("b").version, 1);
     let Fact::ItemAdded { item, .. } = w.last_fact() else { panic!() };
-    assert_eq!((&item.before, item.status.as_ref().map(|status| status.as_str())), (&None, Some("open")));
+    assert_eq!((&item.before, item.status.as_ref().map(Status::as_str)), (&None, Some("open")));
 }
 
 fn write_under(w: &mut World, claim: &Claim, token: u64) -> &'static str {

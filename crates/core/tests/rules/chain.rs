@@ -1,5 +1,6 @@
 //! The audit chain and the names of what happened. Every other test verifies its own chain too.
 
+use tenure_core::event::End;
 use tenure_core::{ClaimState, EndReason, Event, Fact, Hash, Sealed};
 
 use crate::world::{World, complete, person, put, t};
@@ -127,7 +128,7 @@ fn each_end_has_its_state_its_word_and_its_name_in_the_log() {
     for (reason, state, word, action, unclean) in table {
         assert_eq!((reason.state(), reason.as_str(), reason.is_unclean()), (state, word, unclean));
         assert_eq!(serde_json::to_string(&reason).unwrap(), format!("\"{word}\""));
-        let end = tenure_core::event::End {
+        let end = End {
             claim: 1,
             reason,
             holder: person("ana"),

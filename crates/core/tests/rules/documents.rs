@@ -81,14 +81,14 @@ fn t13_a_guarded_write_needs_ones_own_active_claim_with_its_token() {
     assert_eq!(w.put("ana", wrong(99, claim.token)).refused(), Refusal::not_found("claim", 99));
     assert_eq!(w.put("ana", wrong(claim.number, claim.token + 1)).code(), "stale_token");
     let not_holder = Refusal::NotHolder { holder: person("ana") };
-    assert_eq!(w.put("beto", guarded(under(&claim))).refused(), not_holder);
+    assert_eq!(w.put("beto", guarded(Some(under(&claim)))).refused(), not_holder);
     assert_eq!(w.rows, before);
-    assert_eq!(w.put("ana", guarded(under(&claim))).item().version, 3);
+    assert_eq!(w.put("ana", guarded(Some(under(&claim)))).item().version, 3);
     let Fact::ItemPut { under: Some(acted), .. } = w.last_fact() else { panic!() };
     assert_eq!(acted.claim, claim.number);
     w.at(180_000);
     let before = w.rows.clone();
-    assert_eq!(w.put("ana", guarded(under(&claim))).code(), "lost");
+    assert_eq!(w.put("ana", guarded(Some(under(&claim)))).code(), "lost");
     assert_eq!(w.rows, before);
 }
 
@@ -98,7 +98,7 @@ fn t13_a_guard_of_an_ended_claim_is_lost_even_if_the_item_is_free() {
     let mut w = World::of("task", &["a"]);
     let claim = w.acquire("ana", &["a"]).claim();
     w.release("ana", &claim).granted();
-    let write = PutItem { guard: under(&claim), ..put("a", "1") };
+    let write = PutItem { guard: Some(under(&claim)), ..put("a", "1") };
     assert_eq!(w.put("ana", write.clone()).code(), "lost");
     w.acquire("ana", &["a"]).granted();
     assert_eq!(w.put("ana", write).code(), "lost", "a newer claim of one's own has its own token");
@@ -109,7 +109,7 @@ fn t13_a_guard_of_an_ended_claim_is_lost_even_if_the_item_is_free() {
 fn t10_a_guarded_write_is_a_real_action_and_a_sign_of_life() {
     let mut w = World::of("task", &["a"]);
     let claim = w.acquire("ana", &["a"]).claim();
-    w.at(100_000).put("ana", PutItem { guard: under(&claim), ..put("a", "1") }).granted();
+    w.at(100_000).put("ana", PutItem { guard: Some(under(&claim)), ..put("a", "1") }).granted();
     let acted = w.claim(claim.number);
     assert_eq!((acted.acted_at_ms, acted.expires_at_ms), (t(100_000), t(280_000)));
     // Without the guard it is a write like any other.
@@ -159,8 +159,8 @@ fn a_write_under_ones_claim_may_go_to_another_item_but_not_to_anothers() {
     let mut w = World::of("image", &["img", "box", "taken"]);
     let claim = w.acquire("ana", &["img"]).claim();
     w.acquire("beto", &["taken"]).granted();
-    assert_eq!(w.put("ana", PutItem { guard: under(&claim), ..put("box", "1") }).code(), "ok");
-    assert_eq!(w.put("ana", PutItem { guard: under(&claim), ..put("taken", "1") }).code(), "held");
+    assert_eq!(w.put("ana", PutItem { guard: Some(under(&claim)), ..put("box", "1") }).code(), "ok");
+    assert_eq!(w.put("ana", PutItem { guard: Some(under(&claim)), ..put("taken", "1") }).code(), "held");
 }
 
 #[test]
@@ -169,7 +169,8 @@ fn a_held_item_is_not_deleted_by_anyone() {
     let claim = w.acquire("ana", &["a"]).claim();
     assert_eq!(w.delete("beto", "a").code(), "held");
     assert_eq!(w.delete("ana", "a").code(), "held");
-    let under_claim = Verb::DeleteItem { item: item_id("a"), expect: Expect::Any, guard: under(&claim) };
+    let under_claim =
+        Verb::DeleteItem { item: item_id("a"), expect: Expect::Any, guard: Some(under(&claim)) };
     assert_eq!(w.run("ana", under_claim).code(), "held");
     w.release("ana", &claim).granted();
     assert_eq!(w.delete("beto", "a").actions(), ["item_deleted"]);
@@ -191,7 +192,8 @@ fn deleting_an_overdue_item_makes_the_expiry_known_first() {
 fn deleting_under_a_claim_on_another_item_counts_as_an_action() {
     let mut w = World::of("task", &["a", "line-1"]);
     let claim = w.acquire("ana", &["a"]).claim();
-    let verb = Verb::DeleteItem { item: item_id("line-1"), expect: Expect::Version(1), guard: under(&claim) };
+    let verb =
+        Verb::DeleteItem { item: item_id("line-1"), expect: Expect::Version(1), guard: Some(under(&claim)) };
     w.at(60_000).run("ana", verb).granted();
     assert_eq!(w.claim(claim.number).acted_at_ms, t(60_000));
 }
@@ -204,6 +206,6 @@ fn a_recreated_item_begins_anew_but_is_not_held_by_its_old_claim() {
     w.delete("root", "a").granted();
     w.put("root", expecting(Expect::Absent, "1")).granted();
     assert_eq!((w.item("a").version, w.item("a").claim, w.item("a").fence), (1, 0, 0));
-    assert_eq!(w.put("ana", PutItem { guard: under(&old), ..put("a", "2") }).code(), "lost");
+    assert_eq!(w.put("ana", PutItem { guard: Some(under(&old)), ..put("a", "2") }).code(), "lost");
     assert!(w.acquire("beto", &["a"]).claim().token > old.token);
 }

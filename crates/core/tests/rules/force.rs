@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tenure_core::command::How;
 use tenure_core::limits::TEXT_BYTES_MAX;
-use tenure_core::{ClaimState, EndReason, Fact, Policy, Refusal, Reply, Verb};
+use tenure_core::{Claim, ClaimState, EndReason, Fact, Policy, Refusal, Reply, SessionId, Verb};
 
-use crate::world::{World, item_id, person, put_status, t};
+use crate::world::{Outcome, World, item_id, person, put_status, t};
 
 #[test]
 fn t16_force_release_frees_the_lock_whoever_holds_it_and_is_audited() {
@@ -60,7 +60,7 @@ fn t17_force_claim_takes_the_lock_for_the_administrator_and_is_audited() {
     let Fact::Granted(grant) = &decision.events[1].event.fact else { panic!() };
     let forced = grant.forced.as_ref().expect("the grant was forced");
     assert_eq!((&*forced.reason, &forced.previous), ("urgent", &Some(person("ana"))));
-    let new = crate::world::Outcome(Ok(decision)).claim();
+    let new = Outcome(Ok(decision)).claim();
     assert_eq!((&new.holder, new.since_ms), (&person("root"), t(50)));
     assert!(new.token > old.token);
     let old = w.claim(old.number);
@@ -119,7 +119,7 @@ fn t17_force_claim_creates_where_a_claim_would() {
 #[test]
 fn t17_force_claim_keeps_the_administrators_session() {
     let mut w = World::of("task", &["a"]);
-    let session = Some(tenure_core::SessionId::new("tab-9").unwrap());
+    let session = Some(SessionId::new("tab-9").unwrap());
     let verb = Verb::ForceClaim { item: item_id("a"), reason: Arc::from("urgent"), session: session.clone() };
     assert_eq!(w.run("root", verb).claim().session, session);
 }
@@ -188,6 +188,6 @@ fn t18_there_is_nobody_to_ask_once_the_claim_is_over() {
     assert_eq!(w.nudge("beto", &claim, Some(&long)).code(), "invalid");
     w.release("ana", &claim).granted();
     assert_eq!(w.nudge("beto", &claim, None).code(), "lost");
-    let unknown = tenure_core::Claim { number: 99, ..claim };
+    let unknown = Claim { number: 99, ..claim };
     assert_eq!(w.nudge("beto", &unknown, None).code(), "not_found");
 }

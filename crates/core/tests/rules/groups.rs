@@ -2,9 +2,12 @@
 
 use tenure_core::command::PutItem;
 use tenure_core::limits::GROUP_MAX;
-use tenure_core::{Expect, Guard, Policy, Refusal, Reply, Verb};
+use tenure_core::{AtEnd, Claim, Expect, Guard, Phase, Policy, Refusal, Reply, Verb};
 
-use crate::world::{World, complete, item_id, items, put, put_status, t, under};
+use crate::world::{World, complete, for_ms, in_tab, item_id, items, put, put_status, t, under};
+
+/// What a group does after a heartbeat.
+type Next = fn(&Claim) -> Verb;
 
 fn acquire(ids: &[&str]) -> Verb {
     Verb::Acquire(items(ids))
@@ -57,7 +60,7 @@ fn e06_a_refusal_in_the_middle_takes_all_back_and_is_named_by_its_place() {
 fn e06_a_group_that_loses_its_claim_midway_does_nothing() {
     let mut w = World::of("image", &["a"]);
     let claim = w.acquire("ana", &["a"]).claim();
-    let write = || Verb::PutItem(PutItem { guard: under(&claim), ..put("a", "1") });
+    let write = || Verb::PutItem(PutItem { guard: Some(under(&claim)), ..put("a", "1") });
     let verbs = vec![write(), Verb::Release { claim: claim.number }, write()];
     let refusal = w.run("ana", Verb::Group(verbs)).refused();
     assert!(matches!(refusal, Refusal::InGroup { index: 2, .. }), "{refusal:?}");
@@ -89,7 +92,7 @@ fn e06_claims_made_in_the_same_group_count_for_the_holders_limit_and_session() {
     assert!(matches!(refusal, Refusal::InGroup { index: 2, .. }), "{refusal:?}");
 
     let mut w = World::of("raffle", &["1", "2"]);
-    let tab = |id| Verb::Acquire(crate::world::in_tab("s1", &[id]));
+    let tab = |id| Verb::Acquire(in_tab("s1", &[id]));
     let Reply::Group(replies) = w.run("ana", Verb::Group(vec![tab("1"), tab("2")])).granted().reply else {
         panic!()
     };
@@ -108,7 +111,7 @@ fn e06_a_group_may_make_its_collection() {
     let refused = vec![Verb::CreateCollection, acquire(&["a"])];
     let mut w = World::empty("image");
     assert_eq!(w.run("ana", Verb::Group(refused)).code(), "not_found");
-    assert_eq!(w.rows, crate::world::Memory::default());
+    assert_eq!(w.rows, crate::memory::Memory::default());
 }
 
 /// The last sign of life of a group is what stays, whatever the order of its commands; the world
@@ -116,19 +119,15 @@ fn e06_a_group_may_make_its_collection() {
 #[test]
 fn a_heartbeat_in_a_group_does_not_outlive_what_came_after_it() {
     let beat = |claim: u64| Verb::Heartbeat { claim, token: claim, idle_ms: None };
-    let afterwards: [(&str, i64, fn(&tenure_core::Claim) -> Verb); 4] = [
+    let afterwards: [(&str, i64, Next); 4] = [
         ("advance", 140_000, |claim| Verb::Advance { claim: claim.number }),
         ("release", 160_000, |claim| Verb::Release { claim: claim.number }),
         ("complete", 160_000, |claim| Verb::Complete(complete(claim, "done"))),
-        ("longer", 400_000, |_| Verb::Acquire(crate::world::for_ms(300_000, &["a"]))),
+        ("longer", 400_000, |_| Verb::Acquire(for_ms(300_000, &["a"]))),
     ];
     for (name, expires_ms, next) in afterwards {
-        let phase = |name: &str, ttl_ms| tenure_core::Phase {
-            name: name.into(),
-            ttl_ms,
-            renew: true,
-            at_end: tenure_core::AtEnd::Release,
-        };
+        let phase =
+            |name: &str, ttl_ms| Phase { name: name.into(), ttl_ms, renew: true, at_end: AtEnd::Release };
         let policy = Policy {
             phases: vec![phase("one", 60_000), phase("two", 40_000)],
             heartbeat_ms: 1_000,

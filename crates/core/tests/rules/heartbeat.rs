@@ -3,7 +3,7 @@
 use tenure_core::command::{NotRenewed, PutItem};
 use tenure_core::{Claim, EndReason, Policy, Refusal, Verb};
 
-use crate::world::{World, person, put, t, under};
+use crate::world::{Deed, World, person, put, t, under};
 
 /// Heartbeats every ten seconds up to this time.
 fn keep_alive(w: &mut World, claim: &Claim, until_ms: i64) {
@@ -15,7 +15,7 @@ fn keep_alive(w: &mut World, claim: &Claim, until_ms: i64) {
 }
 
 fn edit(w: &mut World, claim: &Claim) {
-    w.put("ana", PutItem { guard: under(claim), ..put("a", "{}") }).granted();
+    w.put("ana", PutItem { guard: Some(under(claim)), ..put("a", "{}") }).granted();
 }
 
 /// T8, J5
@@ -84,7 +84,7 @@ fn t09_a_claim_that_runs_out_idle_says_so() {
 #[test]
 fn t09_idle_then_active_then_gone_is_expired_and_not_idle() {
     // Each wakes the holder in its own way.
-    let wakings: [(&str, fn(&mut World, &Claim)); 3] = [
+    let wakings: [(&str, Deed); 3] = [
         ("a heartbeat", |w, claim| drop(w.beat_idle("ana", claim, 0).granted())),
         ("an edit", edit),
         ("claiming again", |w, _| drop(w.acquire("ana", &["a"]).granted())),
@@ -188,7 +188,7 @@ fn t11_anothers_heartbeat_is_refused_and_changes_nothing() {
 /// T11, L4, J5
 #[test]
 fn t11_a_heartbeat_after_the_end_is_lost_and_changes_nothing() {
-    let ends: [(EndReason, fn(&mut World, &Claim)); 5] = [
+    let ends: [(EndReason, Deed); 5] = [
         (EndReason::Expired, |w, _| w.now_ms = t(180_000)),
         (EndReason::Released, |w, claim| drop(w.release("ana", claim).granted())),
         (EndReason::Cancelled, |w, claim| drop(w.cancel("ana", claim).granted())),

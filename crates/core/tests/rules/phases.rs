@@ -3,7 +3,7 @@
 use tenure_core::command::NotRenewed;
 use tenure_core::{AtEnd, ClaimState, EndReason, Fact, Phase, Policy, Principal, Refusal};
 
-use crate::world::{World, complete, in_tab, person, t};
+use crate::world::{Try, World, complete, in_tab, person, t};
 
 #[test]
 fn r07_pay_now_moves_to_checkout_with_its_own_timer() {
@@ -166,7 +166,7 @@ fn a_phase_that_the_policy_lost_is_fixed_and_ends_by_release() {
 
 #[test]
 fn a_phase_that_the_policy_lost_can_still_be_released_cancelled_and_completed() {
-    let ends: [fn(&mut World, &tenure_core::Claim) -> crate::world::Outcome; 3] = [
+    let ends: [Try; 3] = [
         |w, claim| w.release("ana", claim),
         |w, claim| w.cancel("ana", claim),
         |w, claim| w.complete("ana", complete(claim, "done")),

@@ -86,7 +86,7 @@ fn a_policy_that_cannot_work_is_refused_with_the_fields_name() {
     let table: &[(&str, Change)] = &[
         ("phases", |p| p.phases.clear()),
         ("phases", |p| {
-            p.phases = (0..9).map(|n| phase(&n.to_string(), 60_000, true, AtEnd::Release)).collect()
+            p.phases = (0..9).map(|n| phase(&n.to_string(), 60_000, true, AtEnd::Release)).collect();
         }),
         ("phases[0].name", |p| p.phases[0].name = "".into()),
         ("phases[0].name", |p| p.phases[0].name = "two words".into()),

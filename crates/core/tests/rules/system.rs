@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tenure_core::limits::RESTORE_STEP;
 use tenure_core::{
-    ClaimState, CollectionKey, EndReason, Expect, Fact, Policy, Principal, Refusal, Reply, Verb,
+    ClaimState, CollectionKey, EndReason, Expect, Fact, Phase, Policy, Principal, Refusal, Reply, Verb,
 };
 
 use crate::world::{World, complete, item_id, items, person, put, t};
@@ -95,7 +95,7 @@ fn t21_a_policy_is_an_audited_change_and_applies_from_the_next_command() {
     let mut w = World::of("image", &["a", "b"]);
     w.acquire("ana", &["a"]).granted();
     let longer = Policy {
-        phases: vec![tenure_core::Phase { ttl_ms: 600_000, ..Policy::image().phases[0].clone() }],
+        phases: vec![Phase { ttl_ms: 600_000, ..Policy::image().phases[0].clone() }],
         ttl_ms_max: 600_000,
         ..Policy::image()
     };
@@ -216,5 +216,5 @@ fn e01_a_restore_reaches_the_policies_too_and_leaves_claims_alone() {
 
 #[test]
 fn eight_thousand_restores_fit_into_a_javascript_integer() {
-    assert!(8_000 * RESTORE_STEP < 1 << 53);
+    const { assert!(8_000 * RESTORE_STEP < 1 << 53) };
 }

@@ -1,17 +1,19 @@
 //! Deadlines: past at their very millisecond, and true whether or not anyone has swept.
 
-use tenure_core::{AtEnd, ClaimState, EndReason, Fact, Phase, Policy, Principal, Refusal};
+use tenure_core::command::PutItem;
+use tenure_core::refusal::Why;
+use tenure_core::{AtEnd, Claim, ClaimState, EndReason, Fact, Phase, Policy, Principal, Refusal};
 
-use crate::world::{World, person, t};
+use crate::world::{Deed, Try, World, complete, person, put, t, under};
 
 /// T5, R23: the deadline's own millisecond is past, for every command of the holder.
 #[test]
 fn r23_at_its_deadline_a_claim_is_void_for_every_command_though_nobody_swept() {
-    let commands: [(&str, fn(&mut World, &tenure_core::Claim) -> crate::world::Outcome); 8] = [
+    let commands: [(&str, Try); 8] = [
         ("heartbeat", |w, claim| w.beat("ana", claim)),
         ("release", |w, claim| w.release("ana", claim)),
         ("cancel", |w, claim| w.cancel("ana", claim)),
-        ("complete", |w, claim| w.complete("ana", crate::world::complete(claim, "done"))),
+        ("complete", |w, claim| w.complete("ana", complete(claim, "done"))),
         ("add", |w, claim| w.add("ana", claim, "b")),
         ("remove", |w, claim| w.remove("ana", claim, "a")),
         ("nudge", |w, claim| w.nudge("beto", claim, None)),
@@ -64,8 +66,8 @@ fn j09_after_a_dead_workers_ttl_the_next_takes_over_and_the_analysis_is_ready_on
     let dead = w.acquire("w1", &["a"]).claim();
     w.at(300_000);
     let next = w.acquire("w2", &["a"]).claim();
-    w.complete("w2", crate::world::complete(&next, "READY")).granted();
-    assert_eq!(w.complete("w1", crate::world::complete(&dead, "FAILED")).code(), "lost");
+    w.complete("w2", complete(&next, "READY")).granted();
+    assert_eq!(w.complete("w1", complete(&dead, "FAILED")).code(), "lost");
     assert_eq!(w.item("a").status.as_str(), "READY");
     assert_eq!(w.acquire("w3", &["a"]).code(), "finished");
 }
@@ -90,7 +92,7 @@ fn expire_too_early_or_for_nothing_does_nothing() {
     let claim = w.acquire("ana", &["a"]).claim();
     w.at(299_999);
     assert_eq!(w.expire(&claim).actions(), [""; 0]);
-    let unknown = tenure_core::Claim { number: 99, ..claim.clone() };
+    let unknown = Claim { number: 99, ..claim.clone() };
     assert_eq!(w.expire(&unknown).actions(), [""; 0]);
     w.at(300_000);
     assert_eq!(w.expire(&claim).actions(), ["claim_expired"]);
@@ -110,7 +112,7 @@ fn lock_delay_keeps_items_from_everyone_after_an_unclean_end() {
     for who in ["beto", "ana"] {
         let refusal = w.acquire(who, &["a"]).refused();
         assert_eq!((refusal.code(), refusal.retry_at_ms()), ("held", Some(t(310_000))));
-        let why = tenure_core::refusal::Why::Delayed { holder: person("ana"), until_ms: t(310_000) };
+        let why = Why::Delayed { holder: person("ana"), until_ms: t(310_000) };
         let Refusal::Held { items } = refusal else { panic!("{refusal:?}") };
         assert_eq!(items[0].why, why);
     }
@@ -130,11 +132,11 @@ fn lock_delay_runs_from_the_deadline_and_not_from_the_sweep() {
 
 #[test]
 fn lock_delay_follows_a_force_release_but_no_clean_end() {
-    let ends: [(&str, fn(&mut World, &tenure_core::Claim)); 5] = [
+    let ends: [(&str, Deed); 5] = [
         ("held", |w, _| drop(w.force_release("root", "a").granted())),
         ("ok", |w, claim| drop(w.release("ana", claim).granted())),
         ("ok", |w, claim| drop(w.cancel("ana", claim).granted())),
-        ("ok", |w, claim| drop(w.complete("ana", crate::world::complete(claim, "done")).granted())),
+        ("ok", |w, claim| drop(w.complete("ana", complete(claim, "done")).granted())),
         ("ok", |w, _| {
             let taken = w.force_claim("root", "a").claim();
             w.release("root", &taken).granted();
@@ -167,8 +169,7 @@ fn a_fixed_deadline_stays_whatever_the_holder_does() {
     w.at(30_000);
     assert_eq!(w.acquire("ana", &["a"]).claim(), claim);
     w.beat("ana", &claim).granted();
-    let put =
-        tenure_core::command::PutItem { guard: crate::world::under(&claim), ..crate::world::put("a", "1") };
+    let put = PutItem { guard: Some(under(&claim)), ..put("a", "1") };
     w.put("ana", put).granted();
     assert_eq!(w.claim(claim.number).expires_at_ms, t(60_000));
     w.at(60_000);

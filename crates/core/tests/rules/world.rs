@@ -1,17 +1,18 @@
 //! A world to try the rules in: rows in plain maps, a clock that is moved by hand, and an audit of
 //! every decision that shares no code with what it judges.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use tenure_core::command::{Acquire, Complete, How, NotRenewed, PutItem};
 use tenure_core::limits::RESTORE_STEP;
 use tenure_core::{
-    Changed, Claim, ClaimState, Collection, CollectionKey, Command, Decision, Expect, Fact, Guard, Hash,
-    Item, ItemId, ItemWrite, Json, Policy, Principal, Refusal, Reply, Rows, RowsMut, Sealed, SessionId,
-    Status, Verb, decide, fold,
+    Claim, CollectionKey, Command, Decision, Expect, Fact, Guard, Hash, Item, ItemId, ItemWrite, Json,
+    Policy, Principal, Refusal, Reply, Rows, Sealed, SessionId, Status, Verb, decide, fold,
 };
+
+use crate::memory::Memory;
 
 /// When every world begins. Not zero, so that a forgotten time shows.
 pub(crate) const START_MS: i64 = 1_000_000;
@@ -70,8 +71,8 @@ pub(crate) fn put_status(id: &str, word: &str) -> PutItem {
 }
 
 /// Only under this claim, with its newest token.
-pub(crate) fn under(claim: &Claim) -> Option<Guard> {
-    Some(Guard::Claim { claim: claim.number, token: claim.token })
+pub(crate) fn under(claim: &Claim) -> Guard {
+    Guard::Claim { claim: claim.number, token: claim.token }
 }
 
 /// Finish a claim: all its items get the status.
@@ -80,105 +81,11 @@ pub(crate) fn complete(claim: &Claim, word: &str) -> Complete {
     Complete { claim: claim.number, token, status: Some(status(word)), data: None, items: Vec::new() }
 }
 
-/// The rows, as simply as can be.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Memory {
-    policies: BTreeMap<String, Arc<Policy>>,
-    collections: BTreeMap<CollectionKey, Arc<Collection>>,
-    items: BTreeMap<(CollectionKey, ItemId), Arc<Item>>,
-    claims: BTreeMap<(CollectionKey, u64), Arc<Claim>>,
-}
+/// Something that is done to a claim.
+pub(crate) type Deed = fn(&mut World, &Claim);
 
-impl Memory {
-    fn take(&mut self, key: &CollectionKey, changed: Changed) {
-        for (kind, policy) in changed.policies {
-            self.put_policy(&kind, policy);
-        }
-        if let Some(collection) = changed.collection {
-            self.put_collection(key, collection);
-        }
-        for (id, item) in changed.items {
-            match item {
-                Some(item) => self.put_item(key, item),
-                None => self.remove_item(key, &id),
-            }
-        }
-        for claim in changed.claims {
-            self.put_claim(key, claim);
-        }
-    }
-
-    /// The rows without what heartbeats alone change.
-    fn without_heartbeats(&self) -> Self {
-        let mut rows = self.clone();
-        for claim in rows.claims.values_mut() {
-            let claim = Arc::make_mut(claim);
-            (claim.heartbeat_at_ms, claim.expires_at_ms, claim.idle) = (0, 0, false);
-        }
-        rows
-    }
-
-    pub(crate) fn claims(&self) -> impl Iterator<Item = &Arc<Claim>> {
-        self.claims.values()
-    }
-
-    pub(crate) fn items(&self) -> impl Iterator<Item = &Arc<Item>> {
-        self.items.values()
-    }
-
-    fn active(&self, key: &CollectionKey) -> impl Iterator<Item = &Arc<Claim>> {
-        let here = self.claims.iter().filter(move |((at, _), _)| at == key);
-        here.map(|(_, claim)| claim).filter(|claim| claim.state == ClaimState::Active)
-    }
-}
-
-impl Rows for Memory {
-    fn policy(&self, kind: &str) -> Option<Arc<Policy>> {
-        self.policies.get(kind).cloned()
-    }
-
-    fn collection(&self, key: &CollectionKey) -> Option<Arc<Collection>> {
-        self.collections.get(key).cloned()
-    }
-
-    fn item(&self, key: &CollectionKey, id: &ItemId) -> Option<Arc<Item>> {
-        self.items.get(&(key.clone(), id.clone())).cloned()
-    }
-
-    fn claim(&self, key: &CollectionKey, number: u64) -> Option<Arc<Claim>> {
-        self.claims.get(&(key.clone(), number)).cloned()
-    }
-
-    fn claims_of(&self, key: &CollectionKey, holder_id: &str) -> Vec<Arc<Claim>> {
-        self.active(key).filter(|claim| &*claim.holder.id == holder_id).cloned().collect()
-    }
-
-    fn active_claims(&self, key: &CollectionKey) -> Vec<u64> {
-        self.active(key).map(|claim| claim.number).collect()
-    }
-}
-
-impl RowsMut for Memory {
-    fn put_policy(&mut self, kind: &str, policy: Arc<Policy>) {
-        self.policies.insert(kind.to_owned(), policy);
-    }
-
-    fn put_collection(&mut self, key: &CollectionKey, collection: Arc<Collection>) {
-        self.collections.insert(key.clone(), collection);
-    }
-
-    fn put_item(&mut self, key: &CollectionKey, item: Arc<Item>) {
-        self.items.insert((key.clone(), item.id.clone()), item);
-    }
-
-    fn remove_item(&mut self, key: &CollectionKey, id: &ItemId) {
-        self.items.remove(&(key.clone(), id.clone()));
-    }
-
-    fn put_claim(&mut self, key: &CollectionKey, claim: Arc<Claim>) {
-        self.claims.insert((key.clone(), claim.number), claim);
-    }
-}
+/// Something that is tried on a claim.
+pub(crate) type Try = fn(&mut World, &Claim) -> Outcome;
 
 /// One collection, a clock and everything that happened.
 pub(crate) struct World {
@@ -285,16 +192,16 @@ impl World {
     /// No item is held twice, and who holds an item is what the item itself says.
     fn check_holds(&self) {
         let mut held = BTreeSet::new();
-        for ((key, number), claim) in &self.rows.claims {
-            if claim.state != ClaimState::Active || self.now_ms >= claim.expires_at_ms {
+        for (key, claim) in self.rows.all_active() {
+            if self.now_ms >= claim.expires_at_ms {
                 continue;
             }
             assert!(!claim.items.is_empty(), "a claim holds at least one item");
             for id in &claim.items {
                 assert!(held.insert((key, id)), "{id} is held twice");
-                let item = self.rows.items.get(&(key.clone(), id.clone())).expect("a held item is there");
-                assert_eq!(item.claim, *number, "the item knows its claim");
-                assert!(item.fence >= *number && item.fence <= claim.token, "the fence is the grant's");
+                let item = self.rows.item(key, id).expect("a held item is there");
+                assert_eq!(item.claim, claim.number, "the item knows its claim");
+                assert!(item.fence >= claim.number && item.fence <= claim.token, "the fence is the grant's");
             }
         }
     }
