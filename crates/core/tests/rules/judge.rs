@@ -55,6 +55,14 @@ impl Judge {
             self.nobody_has(&before.id);
             self.fences.remove(&before.id);
         }
+        if let Fact::ItemPut { write, before, .. } = &event.fact {
+            let others = self.claims.values().filter(|account| account.holder.id != event.actor.id);
+            for account in others.filter(|account| !account.over) {
+                assert!(!account.items.contains(&write.id), "nobody writes to what another holds");
+            }
+            let before = before.as_ref().map_or(0, |before| before.version);
+            assert_eq!(write.version, before + 1, "a write adds one to the version");
+        }
         match &event.fact {
             Fact::Granted(grant) => {
                 assert_eq!(grant.holder, event.actor, "a claim is granted to who asked");

@@ -9,7 +9,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use tenure_core::command::{Acquire, Complete, PutItem};
+use tenure_core::command::{Acquire, Complete, How, PutItem};
 use tenure_core::{
     AtEnd, Claim, ClaimId, CollectionKey, Event, Expect, Guard, ItemId, ItemWrite, Json, Phase, Policy,
     Reply, SessionId, Status, Verb,
@@ -252,8 +252,15 @@ fn take(w: &mut World, judge: &mut Judge, met: &mut BTreeSet<&'static str>, step
             (PEOPLE[who].to_owned(), Verb::Group(verbs))
         }
     };
+    let asked = match &verb {
+        Verb::Acquire(acquire) => acquire.items.clone(),
+        _ => Vec::new(),
+    };
     match w.run(&who, verb).0 {
         Ok(decision) => {
+            if let Reply::Acquired { claim, how: How::New } = &decision.reply {
+                assert!(asked.is_empty() || claim.items == asked, "all that was asked for, or nothing");
+            }
             judge.hear(&decision, &w.rows, w.now_ms);
             both_forms(&decision.reply);
             for sealed in &decision.events {
