@@ -82,7 +82,10 @@ fn decide_verb(draft: &mut Draft<'_>, verb: &Verb) -> Result<Reply, Refusal> {
     if let Verb::Restore { epoch } = verb {
         return Ok(commands::restore(draft, *epoch));
     }
-    if draft.key.kind() == SYSTEM_KIND {
+    // Tenure keeps documents of its own (API keys, sessions) as anyone does; nothing there is claimed,
+    // and the server lets nobody name the kind.
+    let documents = matches!(verb, Verb::CreateCollection | Verb::PutItem(_) | Verb::DeleteItem { .. });
+    if draft.key.kind() == SYSTEM_KIND && (!documents || *draft.key == policies) {
         return Err(Refusal::invalid("collection", "the kind tenure is Tenure's own"));
     }
     let kind = draft.key.kind();
@@ -96,6 +99,7 @@ fn decide_verb(draft: &mut Draft<'_>, verb: &Verb) -> Result<Reply, Refusal> {
     if draft.collection(draft.key).is_none() {
         match verb {
             Verb::Acquire(_) if policy.create_on_claim => drop(create_collection(draft)),
+            Verb::PutItem(_) if kind == SYSTEM_KIND => drop(create_collection(draft)),
             _ => return Err(Refusal::not_found("collection", draft.key)),
         }
     }

@@ -43,10 +43,13 @@ fn a_document_can_be_made_of_and_read_as_anything() {
 }
 
 #[test]
-fn a_kept_document_that_is_no_longer_json_is_refused() {
-    for bytes in [postcard::to_stdvec("{").unwrap(), postcard::to_stdvec(&[0xffu8, 0xfe][..]).unwrap()] {
-        assert!(postcard::from_bytes::<Json>(&bytes).is_err());
+fn a_document_that_no_reader_could_read_is_refused() {
+    let deep = "[".repeat(1_000) + &"]".repeat(1_000);
+    for text in [deep.as_str(), r#""\ud800""#, "\u{a0}1", "{", ""] {
+        assert!(Json::parse(text, "data").is_err(), "{text}");
     }
+    let bytes = postcard::to_stdvec(&[0xffu8, 0xfe][..]).unwrap();
+    assert!(postcard::from_bytes::<Json>(&bytes).is_err());
     let long = format!("\"{}\"", "x".repeat(DATA_BYTES_MAX));
     assert!(serde_json::from_str::<Json>(&long).is_err());
 }

@@ -140,3 +140,9 @@ fn one_claim_has_one_id_and_every_odd_form_is_refused() {
         assert!(serde_json::from_str::<ClaimId>(&format!("{text:?}")).is_err());
     }
 }
+
+#[test]
+fn nobody_is_called_as_the_system_itself() {
+    let refusal = tenure_core::Principal::new("system", "Somebody").unwrap_err();
+    assert!(matches!(refusal, tenure_core::Refusal::Invalid { field, .. } if &*field == "holder.id"));
+}

@@ -59,19 +59,24 @@ fn an_unknown_kind_is_not_found_until_it_has_a_policy() {
 }
 
 #[test]
-fn tenures_own_kind_is_closed_to_every_command() {
+fn tenures_own_kind_takes_documents_and_no_claims_and_its_policies_neither() {
     let mut w = World::of("image", &["a"]);
-    let verbs = [
-        Verb::CreateCollection,
+    let documents = [Verb::PutItem(put("a", "1")), Verb::CreateCollection];
+    let others = [
         Verb::Acquire(items(&["a"])),
-        Verb::PutItem(put("a", "1")),
+        Verb::Expire { claim: 1 },
         Verb::Resume { shift_ms: 1 },
-        Verb::Group(vec![Verb::CreateCollection]),
+        Verb::Group(vec![Verb::Acquire(items(&["a"]))]),
     ];
-    for key in [CollectionKey::policies(), CollectionKey::new("tenure/other").unwrap()] {
-        for verb in &verbs {
-            assert_eq!(w.run_in(key.clone(), "root", verb.clone()).code(), "invalid", "{verb:?}");
-        }
+    let (policies, keys) = (CollectionKey::policies(), CollectionKey::new("tenure/keys").unwrap());
+    for verb in documents.iter().chain(&others) {
+        assert_eq!(w.run_in(policies.clone(), "root", verb.clone()).code(), "invalid", "{verb:?}");
+    }
+    for verb in &documents {
+        assert_eq!(w.run_in(keys.clone(), "root", verb.clone()).code(), "ok", "{verb:?}");
+    }
+    for verb in &others {
+        assert_eq!(w.run_in(keys.clone(), "root", verb.clone()).code(), "invalid", "{verb:?}");
     }
 }
 

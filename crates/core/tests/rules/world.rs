@@ -24,6 +24,9 @@ pub(crate) fn t(offset_ms: i64) -> i64 {
 
 /// A person: `ana` is called Ana.
 pub(crate) fn person(id: &str) -> Principal {
+    if id == "system" {
+        return Principal::system();
+    }
     let name = id[..1].to_uppercase() + &id[1..];
     Principal::new(id, name).expect("a test's person is valid")
 }
