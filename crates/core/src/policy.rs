@@ -7,19 +7,21 @@ use serde::{Deserialize, Serialize};
 use crate::limits::{
     ITEMS_PER_CLAIM_MAX, LOCK_DELAY_MS_MAX, PHASES_MAX, STATUSES_MAX, TTL_MS_MAX, TTL_MS_MIN, WAIT_MS_MAX,
 };
+use crate::names::SYSTEM_KIND;
 use crate::{Refusal, Status};
 
 const SECOND_MS: i64 = 1_000;
 const HOUR_MS: i64 = 3_600 * SECOND_MS;
 
 /// Made once: every command looks its policy up.
-static PRESETS: LazyLock<[(&str, Arc<Policy>); 5]> = LazyLock::new(|| {
+static PRESETS: LazyLock<[(&str, Arc<Policy>); 6]> = LazyLock::new(|| {
     [
         ("task", Arc::new(Policy::task())),
         ("raffle", Arc::new(Policy::raffle())),
         ("analysis", Arc::new(Policy::analysis())),
         ("image", Arc::new(Policy::image())),
         ("lock", Arc::new(Policy::lock())),
+        (SYSTEM_KIND, Arc::new(Policy::lease("none", HOUR_MS))),
     ]
 });
 
@@ -91,7 +93,7 @@ impl Policy {
 
     /// The kinds that have a preset.
     pub fn preset_kinds() -> impl Iterator<Item = &'static str> {
-        PRESETS.iter().map(|(kind, _)| *kind)
+        PRESETS.iter().map(|(kind, _)| *kind).filter(|kind| *kind != SYSTEM_KIND)
     }
 
     /// One editor works on a task at a time, visibly, while active.

@@ -81,19 +81,20 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     pub(crate) fn execute(&mut self, pending: Pending<T>) {
         let key = match reply_key(&pending.request) {
             Ok(key) => key,
-            Err(refusal) => return self.answer(pending.ticket, Err(Refused::Rule(refusal)), false),
+            Err(refusal) => return self.answer(pending.ticket, Err(Refused::Rule(refusal))),
         };
         if let (Some(key), Some(idempotency)) = (&key, &pending.request.idempotency) {
             if let Some(kept) = self.overlay.kept(key).filter(|kept| kept.is_kept_at(self.now_ms)) {
-                let outcome = if kept.fingerprint == idempotency.fingerprint {
-                    kept.outcome.clone().map_err(Refused::Rule)
-                } else {
-                    Err(Refused::KeyReused)
-                };
-                return self.answer(pending.ticket, outcome, true);
+                if kept.fingerprint != idempotency.fingerprint {
+                    return self.answer(pending.ticket, Err(Refused::KeyReused));
+                }
+                // The first answer, with its time: a retry reads the very same.
+                let outcome = kept.outcome.clone().map_err(Refused::Rule);
+                let answer = Answer { server_time_ms: kept.at_ms, outcome, replayed: true };
+                return self.answers.push(Answered { ticket: pending.ticket, answer, if_gone: None });
             }
             if self.waiters.is_running(key) {
-                return self.answer(pending.ticket, Err(Refused::InProgress), false);
+                return self.answer(pending.ticket, Err(Refused::InProgress));
             }
         }
         let command = &pending.request.command;
@@ -231,7 +232,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         let until_ms = self.now_ms + wait_ms(command);
         let waiter = Waiter { items: items.clone(), until_ms, key, pending };
         if let Some(waiter) = self.waiters.push(waiter) {
-            self.answer(waiter.pending.ticket, Err(Refused::Overloaded), false);
+            self.answer(waiter.pending.ticket, Err(Refused::Overloaded));
         }
     }
 
@@ -254,7 +255,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             }
             _ => None,
         };
-        let answer = self.answer_of(outcome.map_err(Refused::Rule), false);
+        let answer = self.answer_of(outcome.map_err(Refused::Rule));
         self.answers.push(Answered { ticket, answer, if_gone });
     }
 
@@ -291,13 +292,13 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         }
     }
 
-    fn answer(&mut self, ticket: T, outcome: Result<Reply, Refused>, replayed: bool) {
-        let answer = self.answer_of(outcome, replayed);
+    fn answer(&mut self, ticket: T, outcome: Result<Reply, Refused>) {
+        let answer = self.answer_of(outcome);
         self.answers.push(Answered { ticket, answer, if_gone: None });
     }
 
-    fn answer_of(&self, outcome: Result<Reply, Refused>, replayed: bool) -> Answer {
-        Answer { server_time_ms: self.now_ms, outcome, replayed }
+    fn answer_of(&self, outcome: Result<Reply, Refused>) -> Answer {
+        Answer { server_time_ms: self.now_ms, outcome, replayed: false }
     }
 }
 
