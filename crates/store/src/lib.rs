@@ -6,6 +6,7 @@
 //! and nothing else.
 
 mod batch;
+pub mod embedded;
 mod error;
 pub mod memory;
 mod read;

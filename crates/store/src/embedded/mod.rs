@@ -1,0 +1,3 @@
+//! The embedded store: one process owns a data folder.
+
+pub mod disk;
