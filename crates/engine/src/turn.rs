@@ -91,7 +91,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         inbox: Vec<Pending<T>>,
         answers: &mut Vec<Answered<T>>,
     ) -> Result<Report, Error> {
-        let wants = if self.store.wants_rows() { wants(&inbox) } else { Vec::new() };
+        let wants = wants(&inbox, self.store.wants_rows());
         let before_ms = self.now_ms;
         let view = match self.store.load(&wants) {
             Ok(view) => view,
