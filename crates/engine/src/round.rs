@@ -85,11 +85,10 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         };
         if let (Some(key), Some(idempotency)) = (&key, &pending.request.idempotency) {
             if let Some(kept) = self.overlay.kept(key).filter(|kept| kept.is_kept_at(self.now_ms)) {
-                let outcome = if kept.fingerprint == idempotency.fingerprint {
-                    kept.outcome.clone().map_err(Refused::Rule)
-                } else {
-                    Err(Refused::KeyReused)
-                };
+                if kept.fingerprint != idempotency.fingerprint {
+                    return self.answer(pending.ticket, Err(Refused::KeyReused), false);
+                }
+                let outcome = kept.outcome.clone().map_err(Refused::Rule);
                 return self.answer(pending.ticket, outcome, true);
             }
             if self.waiters.is_running(key) {
@@ -265,8 +264,10 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         idempotency: &Idempotency,
         outcome: &Result<Reply, Refusal>,
     ) {
-        // A malformed request has no outcome worth keeping: the client must change it anyway.
-        if matches!(outcome, Err(Refusal::Invalid { .. })) || self.planted.is(Bug::ForgetReply) {
+        // A malformed request, alone or in a group, has no outcome worth keeping: the client must
+        // change it anyway.
+        let malformed = outcome.as_ref().is_err_and(|refusal| refusal.code() == "invalid");
+        if malformed || self.planted.is(Bug::ForgetReply) {
             return;
         }
         let kept = Arc::new(Kept {
