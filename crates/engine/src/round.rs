@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tenure_core::command::{Acquire, How};
+use tenure_core::refusal::{Unavailable, Why};
 use tenure_core::{
     Changed, ClaimState, CollectionKey, Command, Fact, ItemId, Principal, Refusal, Reply, Rows, Verb, decide,
 };
@@ -29,6 +30,8 @@ pub(crate) struct Round<'a, V, T> {
     freed: Vec<(CollectionKey, BTreeSet<ItemId>)>,
     /// Timers taken out in this turn, to be put back should it fail.
     pub(crate) due: Vec<Timer>,
+    /// Who began to wait in this turn, to be refused should it fail.
+    pub(crate) joined: Vec<u64>,
     pub(crate) report: Report,
 }
 
@@ -50,6 +53,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             answers: Vec::new(),
             freed: Vec::new(),
             due: Vec::new(),
+            joined: Vec::new(),
             report: Report::default(),
         }
     }
@@ -96,9 +100,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             }
         }
         let command = &pending.request.command;
-        if let Verb::Acquire(acquire) = &command.verb {
-            self.settle_before(&command.collection, &acquire.items);
-        }
+        self.settle_before(&command.collection, &command.verb);
         match self.decide(command) {
             Err(Refusal::Held { items }) if wait_ms(command) > 0 => {
                 self.wait(pending, key, Refusal::Held { items });
@@ -110,27 +112,52 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
 
     /// Callers whose patience has ended get the answer of one last try.
     pub(crate) fn end_waits(&mut self) {
-        while let Some(waiter) = self.waiters.pop_ended(self.now_ms) {
+        while let Some(number) = self.waiters.first_ended(self.now_ms) {
+            // It still stands in the queue while an overdue claim on its items ends: it comes before
+            // those behind it, and not before those ahead.
+            if let Some(waiter) = self.waiters.get(number) {
+                let command = waiter.pending.request.command.clone();
+                self.settle_before(&command.collection, &command.verb);
+            }
+            let Some(waiter) = self.waiters.remove(number) else { continue };
+            if waiter.pending.ticket.is_gone() && !self.planted.is(Bug::GrantToGone) {
+                continue;
+            }
             let outcome = self.decide(&waiter.pending.request.command);
             self.conclude(waiter.pending, waiter.key, outcome, true);
             self.serve_waiters();
         }
     }
 
-    /// Someone waits for these items: a claim on them that is over ends now, so that the one who
-    /// waits is served before the one who comes.
-    fn settle_before(&mut self, collection: &CollectionKey, items: &[ItemId]) {
+    /// Someone may wait for what this takes: a claim on it that is over ends now, so that the one who
+    /// waits is served before the one who comes, even where the timers are behind.
+    fn settle_before(&mut self, collection: &CollectionKey, verb: &Verb) {
         if self.waiters.len() == 0 {
             return;
         }
-        for item in items {
-            let Some(item) = self.overlay.item(collection, item) else { continue };
-            let Some(claim) = self.overlay.claim(collection, item.claim) else { continue };
-            if claim.state == ClaimState::Active && claim.expires_at_ms <= self.now_ms {
-                self.expire(collection, claim.number);
-                self.serve_waiters();
+        match verb {
+            Verb::Acquire(acquire) => {
+                acquire.items.iter().for_each(|item| self.settle_item(collection, item));
             }
+            Verb::AddItem { item, .. } => self.settle_item(collection, item),
+            Verb::Group(verbs) => verbs.iter().for_each(|verb| self.settle_before(collection, verb)),
+            _ => {}
         }
+    }
+
+    fn settle_item(&mut self, collection: &CollectionKey, id: &ItemId) {
+        let Some(item) = self.overlay.item(collection, id) else { return };
+        let Some(claim) = self.overlay.claim(collection, item.claim) else { return };
+        if claim.state == ClaimState::Active {
+            if claim.expires_at_ms > self.now_ms {
+                return;
+            }
+            self.expire(collection, claim.number);
+        } else if claim.blocked_until_ms > 0 && claim.blocked_until_ms <= self.now_ms {
+            // Its lock delay is over.
+            self.freed.push((collection.clone(), BTreeSet::from([id.clone()])));
+        }
+        self.serve_waiters();
     }
 
     fn expire(&mut self, collection: &CollectionKey, claim: u64) {
@@ -199,8 +226,10 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
                     Err(Refusal::Held { .. }) => {}
                     outcome => {
                         let Some(waiter) = self.waiters.remove(number) else { break };
-                        if outcome.is_ok() {
-                            items.retain(|item| !waiter.items.contains(item));
+                        // What it was given may be another claim of its session: the items are then
+                        // still free for the next.
+                        if let Ok(Reply::Acquired { claim, .. }) = &outcome {
+                            items.retain(|item| !claim.items.contains(item));
                         }
                         self.conclude(waiter.pending, waiter.key, outcome, true);
                     }
@@ -228,9 +257,25 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             return self.conclude(pending, key, Err(refusal), false);
         };
         let until_ms = self.now_ms + wait_ms(command);
+        // A running claim has its timer; a lock delay from before a restart does not.
+        if let Refusal::Held { items } = &refusal {
+            self.time_delays(&command.collection.clone(), items);
+        }
         let waiter = Waiter { items: items.clone(), until_ms, key, pending };
-        if let Some(waiter) = self.waiters.push(waiter) {
-            self.answer(waiter.pending.ticket, Err(Refused::Overloaded), false);
+        match self.waiters.push(waiter) {
+            Ok(number) => self.joined.push(number),
+            Err(waiter) => self.answer(waiter.pending.ticket, Err(Refused::Overloaded), false),
+        }
+    }
+
+    fn time_delays(&mut self, collection: &CollectionKey, items: &[Unavailable]) {
+        for Unavailable { item, why } in items {
+            if let Why::Delayed { until_ms, .. } = why
+                && let Some(item) = self.overlay.item(collection, item)
+            {
+                let (claim, collection) = (item.claim, collection.clone());
+                self.timers.set(Timer { at_ms: *until_ms, claim, collection });
+            }
         }
     }
 

@@ -110,11 +110,11 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             round.execute(pending);
         }
         round.end_waits();
-        let Round { entries, answers: answered, due, mut report, .. } = round;
+        let Round { entries, answers: answered, due, joined, mut report, .. } = round;
         drop(view);
         report.answered = answered.len();
         report.committed = entries.len();
-        self.finish(entries, answered, due, answers, report)
+        self.finish(entries, answered, Undo { due, joined }, answers, report)
     }
 
     /// When the next turn is due even if nobody asks for anything, on the clock that drives it.
@@ -162,7 +162,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         &mut self,
         entries: Vec<Entry>,
         mut answered: Vec<Answered<T>>,
-        due: Vec<Timer>,
+        undo: Undo,
         answers: &mut Vec<Answered<T>>,
         mut report: Report,
     ) -> Result<Report, Error> {
@@ -188,10 +188,13 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             }
             Err(error) => {
                 // Nothing of this turn happened, so no answer of it is true.
-                for timer in due {
+                for timer in undo.due {
                     self.timers.set(timer);
                 }
                 let refused = refused_by(&error);
+                // Whoever began to wait may wait for a claim that was never granted.
+                let joined = undo.joined.into_iter().filter_map(|number| self.waiters.remove(number));
+                answers.extend(joined.map(|waiter| refuse(waiter.pending.ticket, self.now_ms, &refused)));
                 answers.extend(answered.into_iter().map(|done| refuse(done.ticket, self.now_ms, &refused)));
                 if error.is_fatal() { Err(error) } else { Ok(Report::default()) }
             }
@@ -256,6 +259,14 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         }
         self.store.commit(Batch { at_ms: self.now_ms, entries })
     }
+}
+
+/// What a failed turn takes back.
+struct Undo {
+    /// Timers that it took out.
+    due: Vec<Timer>,
+    /// Callers that began to wait.
+    joined: Vec<u64>,
 }
 
 fn refuse<T>(ticket: T, now_ms: i64, refused: &Refused) -> Answered<T> {

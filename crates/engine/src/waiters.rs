@@ -43,12 +43,13 @@ impl<T> Default for Waiters<T> {
 }
 
 impl<T: Ticket> Waiters<T> {
-    /// Queues a caller; gives it back when the queue is full even without those who have left.
-    pub(crate) fn push(&mut self, waiter: Waiter<T>) -> Option<Waiter<T>> {
+    /// Queues a caller under a number; gives it back when the queue is full even without those who
+    /// have left.
+    pub(crate) fn push(&mut self, waiter: Waiter<T>) -> Result<u64, Waiter<T>> {
         if self.waiting.len() >= WAITERS_MAX {
             self.drop_gone();
             if self.waiting.len() >= WAITERS_MAX {
-                return Some(waiter);
+                return Err(waiter);
             }
         }
         let number = self.next;
@@ -61,7 +62,7 @@ impl<T: Ticket> Waiters<T> {
         self.by_end.insert((waiter.until_ms, number));
         self.keys.extend(waiter.key.clone().map(|key| (key, number)));
         self.waiting.insert(number, waiter);
-        None
+        Ok(number)
     }
 
     pub(crate) fn remove(&mut self, number: u64) -> Option<Waiter<T>> {
@@ -117,12 +118,8 @@ impl<T: Ticket> Waiters<T> {
     }
 
     /// The first caller whose patience has ended.
-    pub(crate) fn pop_ended(&mut self, now_ms: i64) -> Option<Waiter<T>> {
-        let (until_ms, number) = *self.by_end.first()?;
-        if until_ms > now_ms {
-            return None;
-        }
-        self.remove(number)
+    pub(crate) fn first_ended(&self, now_ms: i64) -> Option<u64> {
+        self.by_end.first().filter(|(until_ms, _)| *until_ms <= now_ms).map(|(_, number)| *number)
     }
 
     pub(crate) fn next_ms(&self) -> Option<i64> {
