@@ -32,6 +32,8 @@ pub(crate) struct Round<'a, V, T> {
     pub(crate) due: Vec<Timer>,
     /// Who began to wait in this turn, to be refused should it fail.
     pub(crate) joined: Vec<u64>,
+    /// How many more claims are active after it.
+    pub(crate) active: i64,
     pub(crate) report: Report,
 }
 
@@ -54,6 +56,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             freed: Vec::new(),
             due: Vec::new(),
             joined: Vec::new(),
+            active: 0,
             report: Report::default(),
         }
     }
@@ -63,22 +66,26 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         for _ in 0..EXPIRIES_MAX {
             let Some(timer) = self.timers.pop_due(self.now_ms) else { return };
             let Some(claim) = self.overlay.claim(&timer.collection, timer.claim) else { continue };
-            if claim.state == ClaimState::Active && claim.expires_at_ms > self.now_ms {
-                self.timers.set(Timer { at_ms: claim.expires_at_ms, ..timer });
-                continue;
-            }
             if claim.state == ClaimState::Active {
-                let lag_ms = self.now_ms - claim.expires_at_ms;
-                self.report.expiry_lag_ms = self.report.expiry_lag_ms.max(lag_ms);
-                self.report.expired += 1;
-                self.expire(&timer.collection, timer.claim);
-            } else if self.now_ms >= claim.blocked_until_ms {
+                if claim.expires_at_ms <= self.now_ms {
+                    self.expire(&timer.collection, timer.claim);
+                }
+                self.set_again(&timer);
+            } else if claim.blocked_until_ms > 0 && claim.blocked_until_ms <= self.now_ms {
                 // Its lock delay is over.
                 let items = claim.items.iter().cloned().collect();
                 self.freed.push((timer.collection.clone(), items));
             }
             self.due.push(timer);
             self.serve_waiters();
+        }
+    }
+
+    /// A claim that goes on, renewed or in its next phase, needs its timer again.
+    fn set_again(&mut self, timer: &Timer) {
+        let claim = self.overlay.claim(&timer.collection, timer.claim);
+        if let Some(claim) = claim.filter(|claim| claim.holds_at(self.now_ms)) {
+            self.timers.set(Timer { at_ms: claim.expires_at_ms, ..timer.clone() });
         }
     }
 
@@ -176,11 +183,11 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         if decision.events.is_empty() && decision.beats.is_empty() {
             return Ok(decision.reply);
         }
-        if !self.planted.is(Bug::StaleRows) {
-            self.overlay.take(&command.collection, &decision.changed);
-        }
         for sealed in &decision.events {
             self.follow(&command.collection, sealed.event.seq, &sealed.event.fact);
+        }
+        if !self.planted.is(Bug::StaleRows) {
+            self.overlay.take(&command.collection, &decision.changed);
         }
         self.entries.push(Entry {
             collection: command.collection.clone(),
@@ -192,19 +199,34 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         Ok(decision.reply)
     }
 
-    /// Sets the timers that an event calls for, and notes what it freed.
+    /// Sets the timers that an event calls for, and notes what it freed. The rows are still those from
+    /// before the decision.
     fn follow(&mut self, collection: &CollectionKey, seq: u64, fact: &Fact) {
-        let mut set = |claim, at_ms| {
-            self.timers.set(Timer { at_ms, claim, collection: collection.clone() });
-        };
+        let timer = |claim, at_ms| Timer { at_ms, claim, collection: collection.clone() };
         match fact {
-            Fact::Granted(grant) => set(seq, grant.expires_at_ms),
-            Fact::Renewed { claim, expires_at_ms, .. } | Fact::Advanced { claim, expires_at_ms, .. } => {
-                set(*claim, *expires_at_ms);
+            Fact::Granted(grant) => {
+                self.active += 1;
+                self.timers.set(timer(seq, grant.expires_at_ms));
             }
-            Fact::Ended(end) if end.blocked_until_ms > self.now_ms => set(end.claim, end.blocked_until_ms),
-            Fact::Ended(end) if self.waiters.len() > 0 => {
-                self.freed.push((collection.clone(), end.items.iter().cloned().collect()));
+            Fact::Renewed { claim, expires_at_ms, .. } | Fact::Advanced { claim, expires_at_ms, .. } => {
+                // A deadline that moved later has its timer: the one that comes too early.
+                let before = self.overlay.claim(collection, *claim);
+                if before.is_none_or(|before| *expires_at_ms < before.expires_at_ms) {
+                    self.timers.set(timer(*claim, *expires_at_ms));
+                }
+            }
+            Fact::Ended(end) => {
+                self.active -= 1;
+                if end.reason.state() == ClaimState::Expired {
+                    self.report.expired += 1;
+                    let lag_ms = self.now_ms - end.ended_at_ms;
+                    self.report.expiry_lag_ms = self.report.expiry_lag_ms.max(lag_ms);
+                }
+                if end.blocked_until_ms > self.now_ms {
+                    self.timers.set(timer(end.claim, end.blocked_until_ms));
+                } else if self.waiters.len() > 0 {
+                    self.freed.push((collection.clone(), end.items.iter().cloned().collect()));
+                }
             }
             Fact::ItemRemoved { item, .. } => {
                 self.freed.push((collection.clone(), BTreeSet::from([item.clone()])));

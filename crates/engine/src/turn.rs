@@ -7,7 +7,7 @@ use tenure_core::{ClaimState, CollectionKey, Command, ItemId, Principal, Verb, d
 use tenure_store::{Batch, ClaimFilter, Entry, Error, Store, View};
 
 use crate::feed::Feed;
-use crate::limits::MARK_MS;
+use crate::limits::{MARK_MS, RETRY_MS};
 use crate::planted::{Bug, Planted};
 use crate::round::Round;
 use crate::timers::{Timer, Timers};
@@ -61,6 +61,10 @@ pub struct Turn<S, T> {
     offset_ms: i64,
     /// The time of the newest turn.
     now_ms: i64,
+    /// How many claims are active, as last committed.
+    active: i64,
+    /// The store refused: what is overdue is not tried again before this.
+    retry_at_ms: i64,
 }
 
 impl<S: Store, T: Ticket> Turn<S, T> {
@@ -71,7 +75,9 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         let offset_ms = if planted.is(Bug::TimeRunsBack) { 0 } else { (high_water_ms - clock_ms).max(0) };
         let now_ms = clock_ms + offset_ms;
         let (timers, waiters) = (Timers::default(), Waiters::default());
-        let mut turn = Self { store, timers, waiters, feed, planted, offset_ms, now_ms };
+        let (active, retry_at_ms) = (0, 0);
+        let mut turn =
+            Self { store, timers, waiters, feed, planted, offset_ms, now_ms, active, retry_at_ms };
         let away_ms = now_ms - high_water_ms;
         let paused = high_water_ms > 0 && away_ms > 0 && !turn.store.is_shared();
         if paused && !planted.is(Bug::NoResume) {
@@ -97,6 +103,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             Ok(view) => view,
             Err(error) => {
                 let refused = refused_by(&error);
+                self.retry_at_ms = self.now_ms.max(clock_ms + self.offset_ms) + RETRY_MS;
                 answers
                     .extend(inbox.into_iter().map(|pending| refuse(pending.ticket, self.now_ms, &refused)));
                 return if error.is_fatal() { Err(error) } else { Ok(Report::default()) };
@@ -110,18 +117,18 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             round.execute(pending);
         }
         round.end_waits();
-        let Round { entries, answers: answered, due, joined, mut report, .. } = round;
+        let Round { entries, answers: answered, due, joined, active, mut report, .. } = round;
         drop(view);
         report.answered = answered.len();
         report.committed = entries.len();
-        self.finish(entries, answered, Undo { due, joined }, answers, report)
+        self.finish(entries, answered, Outcome { due, joined, active }, answers, report)
     }
 
     /// When the next turn is due even if nobody asks for anything, on the clock that drives it.
     pub fn next_ms(&self) -> Option<i64> {
-        let mark_ms = (!self.timers.is_empty()).then(|| self.store.high_water_ms() + MARK_MS);
+        let mark_ms = (self.active > 0).then(|| self.store.high_water_ms() + MARK_MS);
         let next = [self.timers.next_ms(), self.waiters.next_ms(), mark_ms].into_iter().flatten().min();
-        next.map(|next_ms| next_ms - self.offset_ms)
+        next.map(|next_ms| next_ms.max(self.retry_at_ms) - self.offset_ms)
     }
 
     /// The time of the newest turn.
@@ -162,11 +169,12 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         &mut self,
         entries: Vec<Entry>,
         mut answered: Vec<Answered<T>>,
-        undo: Undo,
+        outcome: Outcome,
         answers: &mut Vec<Answered<T>>,
         mut report: Report,
     ) -> Result<Report, Error> {
-        let mark = !self.timers.is_empty() && self.now_ms >= self.store.high_water_ms() + MARK_MS;
+        self.retry_at_ms = 0;
+        let mark = self.active > 0 && self.now_ms >= self.store.high_water_ms() + MARK_MS;
         if entries.is_empty() && !mark {
             answers.append(&mut answered);
             return Ok(report);
@@ -182,18 +190,20 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         match self.store.commit(Batch { at_ms: self.now_ms, entries }) {
             Ok(()) => {
                 report.commit = started.elapsed();
+                self.active += outcome.active;
                 Feed::tell(told);
                 answers.append(&mut answered);
                 Ok(report)
             }
             Err(error) => {
                 // Nothing of this turn happened, so no answer of it is true.
-                for timer in undo.due {
+                self.retry_at_ms = self.now_ms + RETRY_MS;
+                for timer in outcome.due {
                     self.timers.set(timer);
                 }
                 let refused = refused_by(&error);
                 // Whoever began to wait may wait for a claim that was never granted.
-                let joined = undo.joined.into_iter().filter_map(|number| self.waiters.remove(number));
+                let joined = outcome.joined.into_iter().filter_map(|number| self.waiters.remove(number));
                 answers.extend(joined.map(|waiter| refuse(waiter.pending.ticket, self.now_ms, &refused)));
                 answers.extend(answered.into_iter().map(|done| refuse(done.ticket, self.now_ms, &refused)));
                 if error.is_fatal() { Err(error) } else { Ok(Report::default()) }
@@ -207,6 +217,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         loop {
             let page = reader.claims(&filter, 100_000)?;
             for row in &page.rows {
+                self.active += 1;
                 self.timers.set(Timer {
                     at_ms: row.claim.expires_at_ms,
                     claim: row.claim.number,
@@ -261,12 +272,14 @@ impl<S: Store, T: Ticket> Turn<S, T> {
     }
 }
 
-/// What a failed turn takes back.
-struct Undo {
-    /// Timers that it took out.
+/// What follows from a turn when its commit is through, or has failed.
+struct Outcome {
+    /// Timers that it took out: put back after a failure.
     due: Vec<Timer>,
-    /// Callers that began to wait.
+    /// Callers that began to wait: refused after a failure.
     joined: Vec<u64>,
+    /// How many more claims are active after a success.
+    active: i64,
 }
 
 fn refuse<T>(ticket: T, now_ms: i64, refused: &Refused) -> Answered<T> {
