@@ -158,11 +158,16 @@ impl<S: Store, T: Ticket> Turn<S, T> {
 
     /// Ends: everyone who waits is told, and the store is closed.
     pub fn close(mut self, answers: &mut Vec<Answered<T>>) -> Result<S, Error> {
+        self.dismiss(answers);
+        self.store.close()?;
+        Ok(self.store)
+    }
+
+    /// Tells everyone who waits that it stops: all that is left to do after a fatal error.
+    pub fn dismiss(&mut self, answers: &mut Vec<Answered<T>>) {
         let waiters = self.waiters.drain();
         let stopped = waiters.into_iter().map(|waiter| waiter.pending.ticket);
         answers.extend(stopped.map(|ticket| refuse(ticket, self.now_ms, &Refused::Stopped)));
-        self.store.close()?;
-        Ok(self.store)
     }
 
     fn finish(
