@@ -76,8 +76,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         let now_ms = clock_ms + offset_ms;
         let (timers, waiters) = (Timers::default(), Waiters::default());
         let (active, retry_at_ms) = (0, 0);
-        let mut turn =
-            Self { store, timers, waiters, feed, planted, offset_ms, now_ms, active, retry_at_ms };
+        let mut turn = Self { store, timers, waiters, feed, planted, offset_ms, now_ms, active, retry_at_ms };
         let away_ms = now_ms - high_water_ms;
         let paused = high_water_ms > 0 && away_ms > 0 && !turn.store.is_shared();
         if paused && !planted.is(Bug::NoResume) {
@@ -184,7 +183,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             answers.append(&mut answered);
             return Ok(report);
         }
-        let told = self.feed.select(&entries);
+        let told = self.feed.begin(&entries);
         if self.planted.is(Bug::TellBeforeCommit) {
             Feed::tell(told.clone());
         }
@@ -196,12 +195,13 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             Ok(()) => {
                 report.commit = started.elapsed();
                 self.active += outcome.active;
-                Feed::tell(told);
+                self.feed.end(told);
                 answers.append(&mut answered);
                 Ok(report)
             }
             Err(error) => {
                 // Nothing of this turn happened, so no answer of it is true.
+                self.feed.end(Vec::new());
                 self.retry_at_ms = self.now_ms + RETRY_MS;
                 for timer in outcome.due {
                     self.timers.set(timer);
