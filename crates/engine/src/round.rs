@@ -30,8 +30,6 @@ pub(crate) struct Round<'a, V, T> {
     freed: Vec<(CollectionKey, BTreeSet<ItemId>)>,
     /// Timers taken out in this turn, to be put back should it fail.
     pub(crate) due: Vec<Timer>,
-    /// Who began to wait in this turn, to be refused should it fail.
-    pub(crate) joined: Vec<u64>,
     /// How many more claims are active after it.
     pub(crate) active: i64,
     pub(crate) report: Report,
@@ -55,7 +53,6 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             answers: Vec::new(),
             freed: Vec::new(),
             due: Vec::new(),
-            joined: Vec::new(),
             active: 0,
             report: Report::default(),
         }
@@ -284,9 +281,8 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             self.time_delays(&command.collection.clone(), items);
         }
         let waiter = Waiter { items: items.clone(), until_ms, key, pending };
-        match self.waiters.push(waiter) {
-            Ok(number) => self.joined.push(number),
-            Err(waiter) => self.answer(waiter.pending.ticket, Err(Refused::Overloaded), false),
+        if let Some(waiter) = self.waiters.push(waiter) {
+            self.answer(waiter.pending.ticket, Err(Refused::Overloaded), false);
         }
     }
 

@@ -110,17 +110,18 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         };
         self.now_ms = view.now_ms().unwrap_or(clock_ms + self.offset_ms).max(self.now_ms);
         let decide_at_ms = if self.planted.is(Bug::StaleTime) { before_ms } else { self.now_ms };
+        let first_joined = self.waiters.next_number();
         let mut round = Round::new(&view, decide_at_ms, &mut self.timers, &mut self.waiters, self.planted);
         round.expire_due();
         for pending in inbox {
             round.execute(pending);
         }
         round.end_waits();
-        let Round { entries, answers: answered, due, joined, active, mut report, .. } = round;
+        let Round { entries, answers: answered, due, active, mut report, .. } = round;
         drop(view);
         report.answered = answered.len();
         report.committed = entries.len();
-        self.finish(entries, answered, Outcome { due, joined, active }, answers, report)
+        self.finish(entries, answered, Outcome { due, first_joined, active }, answers, report)
     }
 
     /// When the next turn is due even if nobody asks for anything, on the clock that drives it.
@@ -164,7 +165,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
 
     /// Tells everyone who waits that it stops: all that is left to do after a fatal error.
     pub fn dismiss(&mut self, answers: &mut Vec<Answered<T>>) {
-        let waiters = self.waiters.drain();
+        let waiters = self.waiters.drain_from(0);
         let stopped = waiters.into_iter().map(|waiter| waiter.pending.ticket);
         answers.extend(stopped.map(|ticket| refuse(ticket, self.now_ms, &Refused::Stopped)));
     }
@@ -208,8 +209,10 @@ impl<S: Store, T: Ticket> Turn<S, T> {
                 }
                 let refused = refused_by(&error);
                 // Whoever began to wait may wait for a claim that was never granted.
-                let joined = outcome.joined.into_iter().filter_map(|number| self.waiters.remove(number));
-                answers.extend(joined.map(|waiter| refuse(waiter.pending.ticket, self.now_ms, &refused)));
+                let joined = self.waiters.drain_from(outcome.first_joined);
+                answers.extend(
+                    joined.into_iter().map(|waiter| refuse(waiter.pending.ticket, self.now_ms, &refused)),
+                );
                 answers.extend(answered.into_iter().map(|done| refuse(done.ticket, self.now_ms, &refused)));
                 if error.is_fatal() { Err(error) } else { Ok(Report::default()) }
             }
@@ -281,8 +284,8 @@ impl<S: Store, T: Ticket> Turn<S, T> {
 struct Outcome {
     /// Timers that it took out: put back after a failure.
     due: Vec<Timer>,
-    /// Callers that began to wait: refused after a failure.
-    joined: Vec<u64>,
+    /// From this number on callers began to wait in it: refused after a failure.
+    first_joined: u64,
     /// How many more claims are active after a success.
     active: i64,
 }

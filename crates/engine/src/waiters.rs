@@ -43,13 +43,12 @@ impl<T> Default for Waiters<T> {
 }
 
 impl<T: Ticket> Waiters<T> {
-    /// Queues a caller under a number; gives it back when the queue is full even without those who
-    /// have left.
-    pub(crate) fn push(&mut self, waiter: Waiter<T>) -> Result<u64, Waiter<T>> {
+    /// Queues a caller; gives it back when the queue is full even without those who have left.
+    pub(crate) fn push(&mut self, waiter: Waiter<T>) -> Option<Waiter<T>> {
         if self.waiting.len() >= WAITERS_MAX {
             self.drop_gone();
             if self.waiting.len() >= WAITERS_MAX {
-                return Err(waiter);
+                return Some(waiter);
             }
         }
         let number = self.next;
@@ -62,7 +61,7 @@ impl<T: Ticket> Waiters<T> {
         self.by_end.insert((waiter.until_ms, number));
         self.keys.extend(waiter.key.clone().map(|key| (key, number)));
         self.waiting.insert(number, waiter);
-        Ok(number)
+        None
     }
 
     pub(crate) fn remove(&mut self, number: u64) -> Option<Waiter<T>> {
@@ -152,9 +151,14 @@ impl<T: Ticket> Waiters<T> {
         self.waiting.len()
     }
 
-    /// Everyone leaves, in the order in which they came.
-    pub(crate) fn drain(&mut self) -> Vec<Waiter<T>> {
-        let numbers: Vec<u64> = self.waiting.keys().copied().collect();
+    /// The number that the next caller will have.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.next
+    }
+
+    /// Everyone with this number or a later one leaves, in the order in which they came.
+    pub(crate) fn drain_from(&mut self, number: u64) -> Vec<Waiter<T>> {
+        let numbers: Vec<u64> = self.waiting.range(number..).map(|(number, _)| *number).collect();
         numbers.into_iter().filter_map(|number| self.remove(number)).collect()
     }
 
