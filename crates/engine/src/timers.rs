@@ -1,5 +1,6 @@
 //! The order of deadlines. Entries are hints: one that comes too early is put back, one for a claim
-//! that has ended is dropped, so a heartbeat, which only moves a deadline later, never touches this.
+//! that has ended is dropped, so what moves a deadline later never touches this. Each active claim has
+//! one at its deadline or before.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,19 +23,19 @@ impl Timers {
         self.0.push(Reverse(timer));
     }
 
-    /// The next one, if its time has come.
+    /// The next one, if its time has come. Several for the same claim and time are one.
     pub(crate) fn pop_due(&mut self, now_ms: i64) -> Option<Timer> {
         if self.0.peek()?.0.at_ms > now_ms {
             return None;
         }
-        self.0.pop().map(|Reverse(timer)| timer)
+        let Reverse(timer) = self.0.pop()?;
+        while self.0.peek().is_some_and(|Reverse(next)| *next == timer) {
+            self.0.pop();
+        }
+        Some(timer)
     }
 
     pub(crate) fn next_ms(&self) -> Option<i64> {
         self.0.peek().map(|Reverse(timer)| timer.at_ms)
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 }
