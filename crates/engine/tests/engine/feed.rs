@@ -188,13 +188,13 @@ fn nothing_is_heard_before_the_commit() {
     engine.execute_blocking(create(LOCKS));
     let mut feed = engine.subscribe(&key(LOCKS), From::Event { epoch: EPOCH, seq: 1 }).expect("subscribes");
     nothing(&mut feed);
-    probe.hold();
+    let hold = probe.hold();
     let (sender, mut receiver) = oneshot::channel();
     engine.submit(acquire("ana", &["a"]).into(), ReplyTo::Once(sender));
     probe.wait_held();
     nothing(&mut feed);
     assert!(receiver.try_recv().is_err());
-    probe.let_go();
+    drop(hold);
     assert_eq!(code(&receiver.blocking_recv().expect("answered")), "ok");
     assert_eq!(delivered(&mut feed).len(), 1);
 }
@@ -208,14 +208,14 @@ async fn e2_a_reader_that_comes_during_a_commit_hears_of_it_without_a_further_ev
         let engine = start(&probe);
         engine.execute(create(LOCKS)).await;
         let other = live_already.then(|| engine.subscribe(&key(LOCKS), From::Snapshot).expect("subscribes"));
-        probe.hold();
+        let hold = probe.hold();
         let (sender, receiver) = oneshot::channel();
         engine.submit(acquire("ana", &["a"]).into(), ReplyTo::Once(sender));
         probe.wait_held();
         let mut feed =
             engine.subscribe(&key(LOCKS), From::Event { epoch: EPOCH, seq: 1 }).expect("subscribes");
         nothing(&mut feed);
-        probe.let_go();
+        drop(hold);
         receiver.await.expect("answered");
         let delivery = soon(feed.next()).await.expect("readable");
         let Delivery::Events(events) = delivery else { panic!("{delivery:?}") };

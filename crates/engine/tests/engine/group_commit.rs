@@ -23,11 +23,11 @@ fn answer(receiver: oneshot::Receiver<Answer>) -> Answer {
 }
 
 /// Holds the engine inside a commit, so that what is submitted meanwhile waits together.
-fn busy(engine: &Engine, probe: &Probe) -> oneshot::Receiver<Answer> {
-    probe.hold();
+fn busy(engine: &Engine, probe: &Probe) -> (oneshot::Receiver<Answer>, Hold) {
+    let hold = probe.hold();
     let opener = submit(engine, acquire("opener", &["opener"]).of("lock/opener"));
     probe.wait_held();
-    opener
+    (opener, hold)
 }
 
 /// T6
@@ -35,11 +35,11 @@ fn busy(engine: &Engine, probe: &Probe) -> oneshot::Receiver<Answer> {
 fn t06_of_many_simultaneous_claims_one_wins_and_the_others_learn_who_in_one_commit() {
     let probe = Probe::default();
     let engine = start(&probe, Duration::ZERO);
-    let opener = busy(&engine, &probe);
+    let (opener, hold) = busy(&engine, &probe);
     let names: Vec<String> = (0..200).map(|number| format!("p{number}")).collect();
     let callers: Vec<_> = names.iter().map(|name| submit(&engine, acquire(name, &["a"]))).collect();
     assert_eq!(engine.queued(), 200);
-    probe.let_go();
+    drop(hold);
     let answers: Vec<Answer> = callers.into_iter().map(answer).collect();
     assert_eq!(code(&answer(opener)), "ok");
 
@@ -59,9 +59,9 @@ fn j04_of_two_simultaneous_deliveries_exactly_one_runs() {
     for ask in [create("analysis/lab"), put_item("scan").of("analysis/lab")] {
         assert_eq!(code(&engine.execute_blocking(ask)), "ok");
     }
-    let opener = busy(&engine, &probe);
+    let (opener, hold) = busy(&engine, &probe);
     let deliveries = ["w1", "w2"].map(|who| submit(&engine, acquire(who, &["scan"]).of("analysis/lab")));
-    probe.let_go();
+    drop(hold);
     drop(opener);
     let [first, second] = deliveries.map(answer);
     assert_eq!((code(&first), code(&second)), ("ok", "held"));
@@ -97,10 +97,10 @@ fn r20_a_hundred_buyers_of_the_same_three_numbers_give_one_success_and_99_refusa
 fn everything_that_waits_is_in_one_commit() {
     let probe = Probe::default();
     let engine = start(&probe, Duration::ZERO);
-    let opener = busy(&engine, &probe);
+    let (opener, hold) = busy(&engine, &probe);
     let callers: Vec<_> =
         (0..300).map(|number| submit(&engine, acquire("ana", &[&format!("i{number}")]))).collect();
-    probe.let_go();
+    drop(hold);
     for caller in callers {
         assert_eq!(code(&answer(caller)), "ok");
     }
@@ -112,11 +112,11 @@ fn everything_that_waits_is_in_one_commit() {
 fn a_batch_is_bounded_and_the_rest_keeps_its_order() {
     let probe = Probe::default();
     let engine = start(&probe, Duration::ZERO);
-    let opener = busy(&engine, &probe);
+    let (opener, hold) = busy(&engine, &probe);
     let total = 2 * BATCH_MAX + 5;
     let callers: Vec<_> =
         (0..total).map(|number| submit(&engine, acquire("ana", &[&format!("i{number}")]))).collect();
-    probe.let_go();
+    drop(hold);
     let numbers: Vec<u64> = callers.into_iter().map(|caller| claim_of(&answer(caller)).number).collect();
     drop(opener);
     assert_eq!(probe.batches(), [1, BATCH_MAX, BATCH_MAX, 5]);
@@ -124,12 +124,13 @@ fn a_batch_is_bounded_and_the_rest_keeps_its_order() {
 }
 
 /// With a linger that outlasts any test: if one caller's request waited for company it would hang.
-#[test]
-fn a_single_caller_is_never_delayed_for_company() {
+#[tokio::test]
+async fn a_single_caller_is_never_delayed_for_company() {
     let probe = Probe::default();
     let engine = start(&probe, Duration::from_hours(1));
     for number in 0..20 {
-        assert_eq!(code(&engine.execute_blocking(acquire("ana", &[&format!("i{number}")]))), "ok");
+        let answer = soon(engine.execute(acquire("ana", &[&format!("i{number}")]))).await;
+        assert_eq!(code(&answer), "ok");
     }
     assert_eq!(probe.batches(), [1; 20], "each in a commit of its own");
 }
@@ -138,9 +139,9 @@ fn a_single_caller_is_never_delayed_for_company() {
 fn callers_who_were_answered_together_share_the_next_commit_too() {
     let probe = Probe::default();
     let engine = start(&probe, Duration::from_hours(1));
-    let opener = busy(&engine, &probe);
+    let (opener, hold) = busy(&engine, &probe);
     let pair = ["a", "b"].map(|id| submit(&engine, acquire("ana", &[id])));
-    probe.let_go();
+    drop(hold);
     drop((opener, pair.map(answer)));
     let third = submit(&engine, acquire("ana", &["c"]));
     let fourth = submit(&engine, acquire("ana", &["d"]));

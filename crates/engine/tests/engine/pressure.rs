@@ -49,7 +49,7 @@ fn answer(receiver: oneshot::Receiver<Answer>) -> Answer {
 fn a_full_queue_refuses_at_once_and_loses_nobody_who_is_in_it() {
     let probe = Probe::default();
     let (engine, _) = start(&probe, &ManualClock::at(START_MS));
-    probe.hold();
+    let hold = probe.hold();
     let opener = submit(&engine, acquire("ana", &["opener"]));
     probe.wait_held();
     let queued: Vec<_> = (0..QUEUE_MAX).map(|_| submit(&engine, heartbeat("ana", 2))).collect();
@@ -58,7 +58,7 @@ fn a_full_queue_refuses_at_once_and_loses_nobody_who_is_in_it() {
     assert_eq!(refused.outcome, Err(Refused::Overloaded));
     assert_eq!(refused.server_time_ms, START_MS);
     assert_eq!(engine.queued(), QUEUE_MAX);
-    probe.let_go();
+    drop(hold);
     assert_eq!(code(&answer(opener)), "ok");
     for receiver in queued {
         assert_eq!(code(&answer(receiver)), "ok");
@@ -172,7 +172,7 @@ fn a_fatal_error_stops_the_engine_for_everyone_and_the_observer_is_told() {
     engine.execute_blocking(acquire("ana", &["a"]));
     let waiter = submit(&engine, acquire("ben", &["a"]).wait(60_000));
     engine.execute_blocking(heartbeat("ana", 2));
-    probe.hold();
+    let hold = probe.hold();
     probe.fail(&[Fail::Sync]);
     let (tagged, mut tags) = tokio::sync::mpsc::unbounded_channel();
     engine.submit(acquire("eve", &["a"]).wait(60_000).into(), ReplyTo::Tagged(1, tagged.clone()));
@@ -180,7 +180,7 @@ fn a_fatal_error_stops_the_engine_for_everyone_and_the_observer_is_told() {
     probe.wait_held();
     let queued = submit(&engine, acquire("dan", &["d"]));
     engine.submit(acquire("dan", &["e"]).into(), ReplyTo::Tagged(2, tagged.clone()));
-    probe.let_go();
+    drop(hold);
     let stopped = |receiver: oneshot::Receiver<Answer>| {
         receiver.blocking_recv().map_or(Err(Refused::Stopped), |answer| answer.outcome)
     };
@@ -218,12 +218,12 @@ fn a_panic_in_the_store_hangs_nobody() {
     engine.execute_blocking(acquire("ana", &["a"]));
     let waiter = submit(&engine, acquire("ben", &["a"]).wait(60_000));
     engine.execute_blocking(heartbeat("ana", 2));
-    probe.hold();
+    let hold = probe.hold();
     probe.fail(&[Fail::Panic]);
     let in_flight = submit(&engine, acquire("cleo", &["c"]));
     probe.wait_held();
     let queued = submit(&engine, acquire("dan", &["d"]));
-    probe.let_go();
+    drop(hold);
     for receiver in [in_flight, waiter, queued] {
         let outcome = receiver.blocking_recv().map_or(Err(Refused::Stopped), |answer| answer.outcome);
         assert_eq!(outcome, Err(Refused::Stopped));
@@ -239,7 +239,7 @@ fn a_graceful_stop_answers_everything_taken_tells_the_waiters_and_closes_the_sto
     engine.execute_blocking(acquire("ana", &["a"]));
     let waiter = submit(&engine, acquire("ben", &["a"]).wait(60_000));
     engine.execute_blocking(heartbeat("ana", 2));
-    probe.hold();
+    let hold = probe.hold();
     let opener = submit(&engine, acquire("opener", &["o"]));
     probe.wait_held();
     let queued: Vec<_> =
@@ -248,7 +248,7 @@ fn a_graceful_stop_answers_everything_taken_tells_the_waiters_and_closes_the_sto
         let engine = engine.clone();
         move || engine.stop()
     });
-    probe.let_go();
+    drop(hold);
     stopping.join().expect("no panic").expect("stops");
     assert_eq!(code(&answer(opener)), "ok");
     for receiver in queued {

@@ -29,6 +29,16 @@ struct Control {
     closed: usize,
 }
 
+/// Commits are held up while this lives.
+pub(crate) struct Hold(Probe);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.0.control.lock().held = false;
+        self.0.0.changed.notify_all();
+    }
+}
+
 /// How a commit fails.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fail {
@@ -58,9 +68,11 @@ impl Probe {
         self.0.control.lock().load_failures.extend(failures);
     }
 
-    /// The next commit does not return until [`Probe::let_go`].
-    pub(crate) fn hold(&self) {
+    /// The next commit does not return until the hold is dropped, also by a test that fails: an
+    /// engine that is dropped after it can end.
+    pub(crate) fn hold(&self) -> Hold {
         self.0.control.lock().held = true;
+        Hold(self.clone())
     }
 
     /// Waits until the engine is inside a commit that is held.
@@ -69,11 +81,6 @@ impl Probe {
         while !control.inside {
             self.0.changed.wait(&mut control);
         }
-    }
-
-    pub(crate) fn let_go(&self) {
-        self.0.control.lock().held = false;
-        self.0.changed.notify_all();
     }
 
     /// How often the store was closed.
