@@ -155,8 +155,9 @@ impl Engine {
     /// held items are told that it stops.
     pub fn stop(&self) -> Result<(), Error> {
         self.0.queue.close();
-        let thread = self.0.thread.lock().take();
-        match thread.map(JoinHandle::join) {
+        // Held to the end: whoever else stops it waits until it has stopped.
+        let mut thread = self.0.thread.lock();
+        match thread.take().map(JoinHandle::join) {
             None | Some(Ok(Ok(()))) => Ok(()),
             Some(Ok(Err(error))) => Err(error),
             Some(Err(panic)) => std::panic::resume_unwind(panic),

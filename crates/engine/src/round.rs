@@ -78,6 +78,15 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         }
     }
 
+    /// Forgets some of the timers that no active claim or running lock delay needs.
+    pub(crate) fn sweep_timers(&mut self, active: usize) {
+        let (overlay, now_ms) = (&self.overlay, self.now_ms);
+        self.timers.sweep(active, |timer| {
+            let claim = overlay.claim(&timer.collection, timer.claim);
+            claim.is_some_and(|claim| claim.state == ClaimState::Active || claim.blocked_until_ms > now_ms)
+        });
+    }
+
     /// A claim that goes on, renewed or in its next phase, needs its timer again.
     fn set_again(&mut self, timer: &Timer) {
         let claim = self.overlay.claim(&timer.collection, timer.claim);
@@ -106,6 +115,10 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             }
         }
         let command = &pending.request.command;
+        if wait_ms(command) > 0 && pending.ticket.is_gone() && !self.planted.is(Bug::GrantToGone) {
+            // Whoever was ready to wait and has left already is not granted anything either.
+            return self.answer(pending.ticket, Err(Refused::Stopped));
+        }
         self.settle_before(&command.collection, &command.verb);
         match self.decide(command) {
             Err(Refusal::Held { items }) if wait_ms(command) > 0 => {

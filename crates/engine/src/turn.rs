@@ -117,6 +117,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             round.execute(pending);
         }
         round.end_waits();
+        round.sweep_timers(usize::try_from(self.active).unwrap_or(0));
         let Round { entries, answers: answered, due, active, mut report, .. } = round;
         drop(view);
         report.answered = answered.len();
@@ -246,7 +247,10 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             let page = reader.collections(after.as_ref(), 1_000)?;
             let verb = Verb::Resume { shift_ms: away_ms };
             let keys: Vec<CollectionKey> = page.rows.into_iter().map(|(key, _)| key).collect();
-            self.commit_for_each(&keys, &verb)?;
+            // Only the last page moves the highest committed time. After a crash between two pages the
+            // next start gives everyone their time back again: too much for some, too little for none.
+            let at_ms = if page.more { self.store.high_water_ms() } else { self.now_ms };
+            self.commit_for_each(&keys, &verb, at_ms)?;
             match keys.into_iter().next_back() {
                 Some(last) if page.more => after = Some(last),
                 _ => return Ok(()),
@@ -255,7 +259,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
     }
 
     /// The system's own command, decided in each of these collections and committed at once.
-    fn commit_for_each(&mut self, keys: &[CollectionKey], verb: &Verb) -> Result<(), Error> {
+    fn commit_for_each(&mut self, keys: &[CollectionKey], verb: &Verb, at_ms: i64) -> Result<(), Error> {
         let mut entries = Vec::new();
         let view = self.store.load(&[])?;
         for key in keys {
@@ -276,7 +280,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         if entries.is_empty() {
             return Ok(());
         }
-        self.store.commit(Batch { at_ms: self.now_ms, entries })
+        self.store.commit(Batch { at_ms, entries })
     }
 }
 
