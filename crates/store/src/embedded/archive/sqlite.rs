@@ -450,7 +450,7 @@ fn check_version() -> Result<(), Error> {
     Ok(())
 }
 
-fn check_format(path: &Path, format: u32, application: i32) -> Result<(), Error> {
+pub(super) fn check_format(path: &Path, format: u32, application: i32) -> Result<(), Error> {
     if application != APPLICATION_ID {
         let detail = "it is not an archive of Tenure's".to_owned();
         return Err(Error::Corrupt { path: path.to_owned(), detail });
