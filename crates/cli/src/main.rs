@@ -2,6 +2,7 @@
 
 mod bench;
 mod progress;
+mod store;
 
 use std::process::ExitCode;
 
@@ -20,6 +21,13 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Copy a data folder, also while a server uses it.
+    Backup(store::Backup),
+    /// Make a data folder out of a backup. Every token and event number jumps ahead, so that nothing
+    /// granted since the backup can be mistaken for a grant of today.
+    Restore(store::Restore),
+    /// Verify a data folder or a backup: journal, archive, rows against events, audit chain.
+    Check(store::Check),
     /// Measure.
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -27,6 +35,9 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Backup(backup) => backup.run(),
+        Command::Restore(restore) => restore.run(),
+        Command::Check(check) => check.run(),
         Command::Bench(bench) => bench.run(),
     };
     match result {
