@@ -12,6 +12,9 @@ use tenure_store::embedded::{Embedded, Fold, Options};
 use tenure_store::memory::Memory;
 use tenure_store::{Batch, Error, Store};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const PER_BATCH: usize = 64;
 
 const COMMANDS: usize = 320_000;
@@ -22,23 +25,27 @@ fn main() -> Result<(), Error> {
     if wanted("claims") {
         for items in [1_000, 100_000, 1_000_000] {
             println!("claims and releases of {items} items:");
-            claims(&claims_and_releases(items, 1))?;
+            let mut reference = Memory::default();
+            let puts = put_items(&mut reference, items);
+            claims(&puts, &claims_and_releases(&mut reference, items, 1))?;
         }
     }
     if wanted("collections") {
         for collections in [100, 10_000] {
             println!("claims and releases in {collections} collections:");
-            claims(&claims_and_releases(1_000_000, collections))?;
+            claims(&[], &claims_and_releases(&mut Memory::default(), 1_000_000, collections))?;
         }
     }
     if wanted("restart") { restart() } else { Ok(()) }
 }
 
 /// Commits to the bare journal, folds, and then does both at once.
-fn claims(batches: &[Batch]) -> Result<(), Error> {
+fn claims(first: &[Batch], batches: &[Batch]) -> Result<(), Error> {
     let dir = tempfile::tempdir().expect("a folder");
     let options = Options { fold: Fold::Manual, ..Options::default() };
     let mut store = Embedded::open(dir.path(), &options)?;
+    commit_all(&mut store, first)?;
+    while store.fold_now(u64::MAX)? > 0 {}
     let (journal, journal_cpu) = timed(|| commit_all(&mut store, batches))?;
     let (fold, fold_cpu) = timed(|| {
         while store.fold_now(u64::MAX)? > 0 {}
@@ -49,7 +56,12 @@ fn claims(batches: &[Batch]) -> Result<(), Error> {
     drop(store);
     let dir = tempfile::tempdir().expect("a folder");
     let mut store = Embedded::open(dir.path(), &Options::default())?;
-    let (both, both_cpu) = timed(|| commit_all(&mut store, batches))?;
+    commit_all(&mut store, first)?;
+    while store.fold_now(u64::MAX)? > 0 {}
+    let (both, both_cpu) = timed(|| {
+        commit_all(&mut store, batches)?;
+        store.close()
+    })?;
     println!("  together  {:>9.0} commands/s, {:.2} us CPU each", rate(both), per(both_cpu));
     Ok(())
 }
@@ -94,11 +106,10 @@ fn ms(round: usize) -> i64 {
     i64::try_from(round).expect("a small number")
 }
 
-fn claims_and_releases(items: usize, collections: usize) -> Vec<Batch> {
-    let mut reference = Memory::default();
+fn claims_and_releases(reference: &mut Memory, items: usize, collections: usize) -> Vec<Batch> {
     let rounds = 0..COMMANDS / PER_BATCH;
     let decide = |round| {
-        decide_batch(&mut reference, &claim_round(round, items, collections), 1_700_000_000_000 + ms(round))
+        decide_batch(reference, &claim_round(round, items, collections), 1_700_000_001_000 + ms(round))
     };
     rounds.map(decide).collect()
 }
@@ -115,8 +126,11 @@ fn claim_round(round: usize, items: usize, collections: usize) -> Vec<Command> {
             let item = ItemId::new(format!("item-{number:07}")).expect("valid");
             let actor = format!("user-{}", number % 1_000);
             let acquire = Verb::Acquire(Acquire { items: vec![item.clone()], ..Acquire::default() });
-            let verb =
-                if round % 2 == 0 { acquire } else { Verb::ForceRelease { item, reason: Arc::from("x") } };
+            let verb = if round.is_multiple_of(2) {
+                acquire
+            } else {
+                Verb::ForceRelease { item, reason: Arc::from("x") }
+            };
             command(&collection, &actor, verb)
         })
         .collect()
@@ -160,7 +174,7 @@ fn commit_all(store: &mut Embedded, batches: &[Batch]) -> Result<(), Error> {
 fn timed(work: impl FnOnce() -> Result<(), Error>) -> Result<(Duration, Duration), Error> {
     let (start, cpu_start) = (Instant::now(), cpu());
     work()?;
-    Ok((start.elapsed(), cpu() - cpu_start))
+    Ok((start.elapsed(), cpu().saturating_sub(cpu_start)))
 }
 
 fn rate(time: Duration) -> f64 {

@@ -9,6 +9,7 @@ mod chunk;
 mod group;
 pub mod memory;
 mod sqlite;
+mod sqlite_fold;
 mod sqlite_load;
 mod sqlite_read;
 
