@@ -3,11 +3,12 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clap::Args;
 use tenure_core::CollectionKey;
-use tenure_engine::{Engine, Options, SystemClock};
+use tenure_engine::{Engine, Observer, Options, Report, SystemClock};
 use tenure_store::EventPage;
 use tenure_store::embedded::Embedded;
 
@@ -55,19 +56,25 @@ impl EngineBench {
     fn throughput(&self, folder: &Path, figures: &mut Vec<Figure>) -> Result {
         let time = Duration::from_secs(self.seconds);
         let items = Arc::new(Items::new(self.items));
-        let engine = start(folder, Options::default())?;
+        let commits = Arc::new(Commits::default());
+        let engine = start(folder, Options { observer: commits.clone(), ..Options::default() })?;
         create(&engine, &items);
+        commits.reset();
         let progress = bar("throughput", self.rounds as u64 * 4);
         let (mut floor, mut floor10, mut single, mut ten, mut rival) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut latency = load::new_histogram();
+        let mut shape = Vec::new();
         for _ in 0..self.rounds {
             let measured = load::claims(&engine, &items, IN_FLIGHT, 1, time);
             latency.add(&measured.latency)?;
+            shape.push((commits.batch(), commits.millis()));
+            commits.reset();
             single.push(measured.per_second());
             let bytes = record_bytes(&engine, &items.collection)?;
             floor.push(bare::journal(folder, bytes, IN_FLIGHT, time)?);
             progress.inc(1);
+            commits.reset();
             ten.push(load::claims(&engine, &items, IN_FLIGHT, 10, time).per_second());
             let bytes = record_bytes(&engine, &items.collection)?;
             floor10.push(bare::journal(folder, bytes, IN_FLIGHT, time)?);
@@ -86,6 +93,8 @@ impl EngineBench {
             Figure::plain("engine, claim and release, 64 in flight", single, "commands/s"),
             Figure::at_least("engine / bare journal", single / floor, "×", 0.5),
             Figure::at_least("engine / SQLite rows", single / rival, "×", 4.0),
+            Figure::plain("commands in a commit", median(shape.iter().map(|(batch, _)| *batch).collect()), ""),
+            Figure::plain("a commit takes", median(shape.iter().map(|(_, millis)| *millis).collect()), "ms"),
             Figure::plain("latency p50", percentile(0.5), "ms"),
             Figure::plain("latency p99", percentile(0.99), "ms"),
             Figure::plain("bare journal, records of ten-item claims", floor10, "records/s"),
@@ -117,6 +126,40 @@ impl EngineBench {
             100.0,
         ));
         Ok(())
+    }
+}
+
+/// How the commits of a load look.
+#[derive(Default)]
+struct Commits {
+    commits: AtomicU64,
+    commands: AtomicU64,
+    micros: AtomicU64,
+}
+
+impl Commits {
+    fn reset(&self) {
+        for counter in [&self.commits, &self.commands, &self.micros] {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn batch(&self) -> f64 {
+        as_f64(self.commands.load(Ordering::Relaxed)) / as_f64(self.commits.load(Ordering::Relaxed))
+    }
+
+    fn millis(&self) -> f64 {
+        as_f64(self.micros.load(Ordering::Relaxed)) / as_f64(self.commits.load(Ordering::Relaxed)) / 1_000.0
+    }
+}
+
+impl Observer for Commits {
+    fn turn(&self, report: &Report) {
+        if report.committed > 0 {
+            self.commits.fetch_add(1, Ordering::Relaxed);
+            self.commands.fetch_add(report.committed as u64, Ordering::Relaxed);
+            self.micros.fetch_add(load::micros(report.commit), Ordering::Relaxed);
+        }
     }
 }
 
