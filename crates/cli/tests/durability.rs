@@ -7,10 +7,15 @@ const TENURE: &str = env!("CARGO_BIN_EXE_tenure");
 
 /// The system calls of one claim, in order, with the paths of their files.
 fn trace_of_one_claim() -> Vec<String> {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("the test can run");
     let (data, trace) = (folder.path().join("data"), folder.path().join("trace"));
     // The first start makes the folder; the claim of the second is what is looked at.
-    let made = Command::new(TENURE).args(["bench", "claim"]).arg(&data).arg("first").output().unwrap();
+    let made = Command::new(TENURE)
+        .args(["bench", "claim"])
+        .arg(&data)
+        .arg("first")
+        .output()
+        .expect("the test can run");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let traced = Command::new("strace")
         .args(["-f", "-y", "-e", "trace=pwrite64,write,fdatasync,fsync", "-o"])
@@ -22,7 +27,7 @@ fn trace_of_one_claim() -> Vec<String> {
         .output()
         .expect("strace is installed");
     assert!(traced.status.success(), "{}", String::from_utf8_lossy(&traced.stderr));
-    let text = std::fs::read_to_string(&trace).unwrap();
+    let text = std::fs::read_to_string(&trace).expect("the test can run");
     text.lines().map(str::to_owned).collect()
 }
 
