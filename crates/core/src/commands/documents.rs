@@ -94,9 +94,8 @@ fn held(item: &Item, claim: &Arc<Claim>) -> Refusal {
 fn check_version(id: &ItemId, expect: Expect, found: Option<&Item>) -> Result<(), Refusal> {
     let current = found.map_or(0, |item| item.version);
     let expected = match expect {
-        Expect::Any => return Ok(()),
         Expect::Present if found.is_none() => return Err(Refusal::not_found("item", id)),
-        Expect::Present => return Ok(()),
+        Expect::Any | Expect::Present => return Ok(()),
         Expect::Absent => 0,
         Expect::Version(version) => version,
     };
