@@ -1,28 +1,29 @@
 //! Reading a request's body: JSON, bounded, unknown fields refused, the wrong field named.
 
-use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::Problem;
 use crate::idempotency::Key;
 use crate::limits::{BATCH_BYTES_MAX, BODY_BYTES_MAX, BODY_TIME_MAX};
+use crate::params::no_query;
 
 /// A JSON body of at most [`BODY_BYTES_MAX`], and the request's idempotency key. An empty body reads as
 /// `{}`.
 #[derive(Debug)]
-pub struct Body<T> {
+pub(crate) struct Body<T> {
     /// What was sent.
-    pub value: T,
+    pub(crate) value: T,
     /// The key for a retry.
-    pub key: Option<Key>,
+    pub(crate) key: Option<Key>,
 }
 
 /// The same, for a batch.
 #[derive(Debug)]
-pub struct LargeBody<T>(pub Body<T>);
+pub(crate) struct LargeBody<T>(pub(crate) Body<T>);
 
 impl<S: Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Problem;
@@ -42,6 +43,7 @@ impl<S: Sync, T: DeserializeOwned> FromRequest<S> for LargeBody<T> {
 
 async fn read<T: DeserializeOwned>(request: Request, limit: usize) -> Result<Body<T>, Problem> {
     let (parts, body) = request.into_parts();
+    no_query(&parts.uri)?;
     let bytes = match tokio::time::timeout(BODY_TIME_MAX, Limited::new(body, limit).collect()).await {
         Ok(Ok(collected)) => collected.to_bytes(),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
@@ -69,18 +71,16 @@ async fn read<T: DeserializeOwned>(request: Request, limit: usize) -> Result<Bod
 }
 
 /// Reads JSON. A syntax error is 400; a wrong or unknown field is 422 that names it.
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
+pub(crate) fn parse<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, Problem> {
     let text: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
         let inner = error.into_inner();
         if inner.is_data() {
-            let field = if path == "." { "body".to_owned() } else { path };
             // serde_json appends the place; the field says it better.
             let detail = inner.to_string();
-            let detail = detail.split(" at line ").next().unwrap_or("is wrong").to_owned();
-            Problem::invalid(&field, detail)
+            wrong_field(&path, detail.split(" at line ").next().unwrap_or("is wrong"), "body")
         } else {
             Problem::new(StatusCode::BAD_REQUEST, "malformed", format!("the body is not JSON: {inner}"))
         }
@@ -89,4 +89,22 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
         Problem::new(StatusCode::BAD_REQUEST, "malformed", "something follows the JSON value")
     })?;
     Ok(value)
+}
+
+/// A field that could not be read, from what the parser says: its path, or the name in the message where
+/// the path is the whole value (an unknown field, a missing one).
+pub(crate) fn wrong_field(path: &str, message: &str, whole: &str) -> Problem {
+    let named = ["unknown field `", "missing field `", "duplicate field `"]
+        .iter()
+        .find_map(|start| message.strip_prefix(start)?.split('`').next());
+    let field = match (path, named) {
+        ("." | "", None) => whole.to_owned(),
+        ("." | "", Some(name)) => name.to_owned(),
+        (path, Some(name)) if path.split('.').next_back() != Some(name) => format!("{path}.{name}"),
+        (path, _) => path.to_owned(),
+    };
+    // A name's own refusal begins with the name of what it checks; the field says it already.
+    let own = ["collection: ", "item: ", "status: ", "session: ", "claim: ", "data: "];
+    let detail = own.iter().find_map(|start| message.strip_prefix(start)).unwrap_or(message);
+    Problem::invalid(&field, detail)
 }
