@@ -9,6 +9,7 @@ use tenure_core::{ClaimId, CollectionKey, Expect, Guard, ItemId, ItemWrite, Json
 use utoipa::{IntoParams, ToSchema};
 
 use super::Op;
+use crate::body::objects;
 use crate::{Problem, schema};
 
 /// A command, ready for the engine, and what its answer has to know of the question.
@@ -177,7 +178,8 @@ pub(crate) struct CompleteBody {
     #[schema(schema_with = schema::maybe_number, required = false)]
     token: Option<u64>,
     /// What single items become instead.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "objects")]
+    #[schema(required = false)]
     items: Vec<CompleteItem>,
 }
 

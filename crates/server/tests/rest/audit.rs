@@ -46,13 +46,11 @@ async fn e03_the_log_is_read_a_page_at_a_time() {
     for pages in 1.. {
         let page = s.get("root", &format!("/v1/audit{query}")).await.status(200).json();
         seen.extend(page["rows"].as_array().expect("rows").iter().map(|row| row["seq"].as_u64()));
-        match page["next"].as_str() {
-            Some(next) => query = format!("?limit=3&cursor={next}"),
-            None => {
-                assert_eq!(pages, 2);
-                break;
-            }
-        }
+        let Some(next) = page["next"].as_str() else {
+            assert_eq!(pages, 2);
+            break;
+        };
+        query = format!("?limit=3&cursor={next}");
     }
     assert_eq!(seen, [Some(4), Some(3), Some(2), Some(1)]);
     for cursor in ["x", "1~lock~jobs", "1~lock~jobs~x", "1~LOCK~jobs~1", "1~lock~jobs~1~1"] {

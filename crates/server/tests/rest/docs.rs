@@ -12,7 +12,11 @@ async fn the_page_shows_every_route_and_loads_nothing_but_its_style_sheet() {
     let policy = page.header("content-security-policy");
     assert!(policy.starts_with("default-src 'none'; style-src 'self'"), "{policy}");
     for rule in TABLE {
-        assert!(page.text().contains(&format!("<code>{}</code>", rule.path)), "{} is not on the page", rule.path);
+        assert!(
+            page.text().contains(&format!("<code>{}</code>", rule.path)),
+            "{} is not on the page",
+            rule.path
+        );
     }
     for path in ["/docs", "/docs/problems"] {
         let text = s.get("", path).await.status(200).text().to_owned();
@@ -21,7 +25,10 @@ async fn the_page_shows_every_route_and_loads_nothing_but_its_style_sheet() {
         }
         assert!(text.starts_with("<!doctype html>"));
         for tag in ["article", "section", "table", "code", "pre", "main", "p", "h3"] {
-            let (opened, closed) = (text.matches(&format!("<{tag}>")).count() + text.matches(&format!("<{tag} ")).count(), text.matches(&format!("</{tag}>")).count());
+            let (opened, closed) = (
+                text.matches(&format!("<{tag}>")).count() + text.matches(&format!("<{tag} ")).count(),
+                text.matches(&format!("</{tag}>")).count(),
+            );
             assert_eq!(opened, closed, "{path}: <{tag}>");
         }
     }

@@ -14,7 +14,9 @@ fn operations(api: &Value) -> Vec<(String, String, Value)> {
     let paths = api["paths"].as_object().expect("paths");
     let all = paths.iter().flat_map(|(path, item)| {
         let operations = item.as_object().expect("a path item");
-        operations.iter().map(move |(method, operation)| (method.to_uppercase(), path.clone(), operation.clone()))
+        operations
+            .iter()
+            .map(move |(method, operation)| (method.to_uppercase(), path.clone(), operation.clone()))
     });
     all.collect()
 }
@@ -80,10 +82,14 @@ fn the_document_is_openapi_3_1_with_examples_and_problems_everywhere() {
         for (status, response) in responses.iter().filter(|(status, _)| ***status >= *"400") {
             let content = &response["content"]["application/problem+json"];
             assert_eq!(content["schema"]["$ref"], "#/components/schemas/Problem", "{at} {status}");
-            let examples = content["examples"].as_object().unwrap_or_else(|| panic!("{at} {status}: no example"));
+            let examples =
+                content["examples"].as_object().unwrap_or_else(|| panic!("{at} {status}: no example"));
             for (code, example) in examples {
                 let value = &example["value"];
-                assert_eq!((value["code"].as_str(), value["status"].to_string()), (Some(&**code), status.clone()));
+                assert_eq!(
+                    (value["code"].as_str(), value["status"].to_string()),
+                    (Some(&**code), status.clone())
+                );
             }
         }
         if method == "POST" {
