@@ -23,3 +23,7 @@ pub const MARK_MS: i64 = 5_000;
 /// After the store refused for want of room or because it is away, overdue timers wait this long: a loop
 /// that tries at once would keep a core busy, and nobody else notices a fifth of a second.
 pub(crate) const RETRY_MS: i64 = 200;
+/// Events of an item that explaining it reads back: the last few holders, not its whole life.
+pub(crate) const EXPLAIN_EVENTS_MAX: usize = 100;
+/// A holder's own claims that explaining counts against the kind's limit.
+pub(crate) const EXPLAIN_CLAIMS_MAX: usize = 10_000;

@@ -2,8 +2,10 @@
 //! a simulator drives it as the engine's thread does.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tenure_core::{ClaimState, CollectionKey, Command, ItemId, Principal, Verb, decide};
 use tenure_store::{Batch, ClaimFilter, Entry, Error, Store, View};
 
@@ -55,7 +57,8 @@ pub struct Report {
 pub struct Turn<S, T> {
     store: S,
     timers: Timers,
-    waiters: Waiters<T>,
+    /// Locked while a turn decides, never while it commits; others only count.
+    waiters: Arc<Mutex<Waiters<T>>>,
     /// Requests that did not fit into the newest commit.
     late: VecDeque<Pending<T>>,
     feed: Feed,
@@ -77,7 +80,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         let high_water_ms = store.high_water_ms();
         let offset_ms = if planted.is(Bug::TimeRunsBack) { 0 } else { (high_water_ms - clock_ms).max(0) };
         let now_ms = clock_ms + offset_ms;
-        let (timers, waiters) = (Timers::default(), Waiters::default());
+        let (timers, waiters) = (Timers::default(), Arc::default());
         let (late, active, retry_at_ms) = (VecDeque::new(), 0, 0);
         let mut turn =
             Self { store, timers, waiters, late, feed, planted, offset_ms, now_ms, active, retry_at_ms };
@@ -114,8 +117,9 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         };
         self.now_ms = view.now_ms().unwrap_or(clock_ms + self.offset_ms).max(self.now_ms);
         let decide_at_ms = if self.planted.is(Bug::StaleTime) { before_ms } else { self.now_ms };
-        let first_joined = self.waiters.next_number();
-        let mut round = Round::new(&view, decide_at_ms, &mut self.timers, &mut self.waiters, self.planted);
+        let mut waiters = self.waiters.lock();
+        let first_joined = waiters.next_number();
+        let mut round = Round::new(&view, decide_at_ms, &mut self.timers, &mut waiters, self.planted);
         round.expire_due();
         let mut inbox = self.late.drain(..).chain(inbox).collect::<VecDeque<_>>();
         while !round.is_full()
@@ -127,6 +131,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         round.end_waits();
         round.sweep_timers(usize::try_from(self.active).unwrap_or(0));
         let Round { entries, answers: answered, due, active, mut report, .. } = round;
+        drop(waiters);
         drop(view);
         report.answered = answered.len();
         report.committed = entries.len();
@@ -137,7 +142,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
     pub fn next_ms(&self) -> Option<i64> {
         let mark_ms = (self.active > 0).then(|| self.store.high_water_ms() + MARK_MS);
         let late_ms = (!self.late.is_empty()).then_some(self.now_ms);
-        let next = [self.timers.next_ms(), self.waiters.next_ms(), mark_ms, late_ms];
+        let next = [self.timers.next_ms(), self.waiters.lock().next_ms(), mark_ms, late_ms];
         let next = next.into_iter().flatten().min();
         next.map(|next_ms| next_ms.max(self.retry_at_ms) - self.offset_ms)
     }
@@ -154,7 +159,12 @@ impl<S: Store, T: Ticket> Turn<S, T> {
 
     /// How many callers wait for an item.
     pub fn waiting(&self, collection: &CollectionKey, item: &ItemId) -> usize {
-        self.waiters.count(collection, item)
+        self.waiters.lock().count(collection, item)
+    }
+
+    /// Those who wait, for others to count.
+    pub(crate) fn waiters(&self) -> Arc<Mutex<Waiters<T>>> {
+        self.waiters.clone()
     }
 
     /// The store, to read from or to look into.
@@ -176,7 +186,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
 
     /// Tells everyone who waits that it stops: all that is left to do after a fatal error.
     pub fn dismiss(&mut self, answers: &mut Vec<Answered<T>>) {
-        let waiters = self.waiters.drain_from(0);
+        let waiters = self.waiters.lock().drain_from(0);
         let late = self.late.drain(..).map(|pending| pending.ticket);
         let stopped = waiters.into_iter().map(|waiter| waiter.pending.ticket).chain(late);
         answers.extend(stopped.map(|ticket| refuse(ticket, self.now_ms, &Refused::Stopped)));
@@ -221,7 +231,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
                 }
                 let refused = refused_by(&error);
                 // Whoever began to wait may wait for a claim that was never granted.
-                let joined = self.waiters.drain_from(outcome.first_joined);
+                let joined = self.waiters.lock().drain_from(outcome.first_joined);
                 answers.extend(
                     joined.into_iter().map(|waiter| refuse(waiter.pending.ticket, self.now_ms, &refused)),
                 );
