@@ -1,0 +1,31 @@
+//! Structured logs on standard error: pretty on a terminal, JSON otherwise. Secrets never reach them: the
+//! types that hold one hide it, and no body or header is logged.
+
+use std::io::IsTerminal;
+
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{Log, LogFormat};
+
+/// Starts logging, once in a process.
+pub fn init(log: &Log) -> Result<(), String> {
+    let filter = filter(&log.level)?;
+    let is_terminal = std::io::stderr().is_terminal();
+    let pretty = match log.format {
+        LogFormat::Auto => is_terminal,
+        LogFormat::Pretty => true,
+        LogFormat::Json => false,
+    };
+    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let started = if pretty {
+        logs.with_ansi(is_terminal).with_target(false).try_init()
+    } else {
+        logs.json().flatten_event(true).with_current_span(true).with_span_list(false).try_init()
+    };
+    started.map_err(|error| error.to_string())
+}
+
+/// What is logged.
+pub(crate) fn filter(level: &str) -> Result<EnvFilter, String> {
+    EnvFilter::try_new(level).map_err(|error| format!("cannot be read: {error}"))
+}
