@@ -25,7 +25,7 @@ use tokio::sync::watch;
 use tower::ServiceExt;
 
 use crate::front::Connection;
-use crate::limits::{HEADERS_BYTES_MAX, HEADERS_MAX, HEADERS_TIME_MAX};
+use crate::limits::{HEADERS_BYTES_MAX, HEADERS_MAX, HEADERS_TIME_MAX, WRITE_STALL_MAX};
 use crate::metrics::{Metrics, Open};
 use crate::net::{Network, counted};
 use crate::tls::Tls;
@@ -35,18 +35,18 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The limits of connections.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// Open at once.
-    pub connections: usize,
+    pub(crate) connections: usize,
     /// Open at once from one address.
-    pub connections_per_address: usize,
+    pub(crate) connections_per_address: usize,
     /// Whose connections count for nobody: proxies, which carry many people's.
-    pub uncounted: Vec<Network>,
+    pub(crate) uncounted: Vec<Network>,
     /// Time to send a request's head, and to finish a TLS handshake. An idle connection is closed after
     /// it too.
-    pub headers_time: Duration,
+    pub(crate) headers_time: Duration,
     /// Time for what is in flight when the server stops.
-    pub drain_time: Duration,
+    pub(crate) drain_time: Duration,
 }
 
 impl Default for Limits {
@@ -96,7 +96,7 @@ pub(crate) async fn run(
         };
         // Answers are small and whole; waiting for more to send only delays them.
         let _ = stream.set_nodelay(true);
-        let stream = Counted { stream, _counting: counting, _open: metrics.connection() };
+        let stream = Counted { stream, _counting: counting, _open: metrics.connection(), stalled: None };
         let served = serve(stream, peer, router.clone(), tls.clone(), limits.headers_time, stop.clone());
         tokio::spawn(served);
     }
@@ -226,11 +226,27 @@ impl Drop for Counting {
     }
 }
 
-/// A stream that counts as long as it lives.
+/// A stream that counts as long as it lives, and ends when the other side stops reading.
 struct Counted {
     stream: TcpStream,
     _counting: Counting,
     _open: Open,
+    /// Runs while a write waits.
+    stalled: Option<Pin<Box<tokio::time::Sleep>>>,
+}
+
+impl Counted {
+    fn watch<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(WRITE_STALL_MAX)));
+        match stalled.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
 }
 
 impl AsyncRead for Counted {
@@ -245,7 +261,8 @@ impl AsyncRead for Counted {
 
 impl AsyncWrite for Counted {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.watch(cx, written)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -261,7 +278,8 @@ impl AsyncWrite for Counted {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.watch(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -279,4 +297,41 @@ pub fn stop_signal() -> io::Result<impl Future<Output = ()>> {
             _ = interrupt.recv() => {}
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_address_is_capped_and_proxies_are_not() {
+        let counts = Arc::new(Counts::default());
+        let limits = Limits {
+            connections: 10,
+            connections_per_address: 2,
+            uncounted: vec!["10.0.0.0/8".parse().unwrap()],
+            ..Limits::default()
+        };
+        let enter = |address: &str| counts.enter(address.parse().unwrap(), &limits);
+        let open: Vec<_> = (0..2).map(|_| enter("203.0.113.1").unwrap()).collect();
+        assert_eq!(enter("203.0.113.1").unwrap_err(), "connections_per_address");
+        let proxied: Vec<_> = (0..8).map(|_| enter("10.0.0.1").unwrap()).collect();
+        assert_eq!(enter("10.0.0.1").unwrap_err(), "connections");
+        drop((open, proxied));
+        assert!(enter("203.0.113.1").is_ok() && counts.by_address.lock().is_empty());
+        assert_eq!(*counts.total.borrow(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_stops_reading_is_cut_off() {
+        use tokio::io::AsyncWriteExt;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let _reads_nothing = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, peer) = listener.accept().await.unwrap();
+        let counting = Arc::new(Counts::default()).enter(peer.ip(), &Limits::default()).unwrap();
+        let mut stream =
+            Counted { stream, _counting: counting, _open: Metrics::new().connection(), stalled: None };
+        let written = stream.write_all(&vec![0; 64 << 20]).await;
+        assert_eq!(written.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
 }

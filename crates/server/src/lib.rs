@@ -14,7 +14,7 @@ mod front;
 mod gate;
 mod idempotency;
 pub mod identity;
-mod limits;
+pub mod limits;
 pub mod log;
 mod metrics;
 mod net;

@@ -60,6 +60,8 @@ pub const JWT_LEEWAY_S: i64 = 5;
 pub const RATE_KEYS_MAX: usize = 100_000;
 /// How often those who have been quiet are forgotten.
 pub const RATE_FORGET_EVERY: Duration = Duration::from_secs(30);
+/// A client that takes nothing of its answer for this long is cut off.
+pub const WRITE_STALL_MAX: Duration = Duration::from_secs(30);
 /// Header lines of one request.
 pub const HEADERS_MAX: usize = 100;
 /// Kinds that have figures of their own; the rest share `other`.

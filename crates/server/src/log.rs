@@ -25,7 +25,15 @@ pub fn init(log: &Log) -> Result<(), String> {
     started.map_err(|error| error.to_string())
 }
 
-/// What is logged.
+/// What is logged. The library takes a misspelt level for a module of that name and then logs nothing; so
+/// it is looked at first.
 pub(crate) fn filter(level: &str) -> Result<EnvFilter, String> {
+    for part in level.split(',') {
+        let word = part.rsplit('=').next().unwrap_or("").trim();
+        let known = ["error", "warn", "info", "debug", "trace", "off"];
+        if !known.iter().any(|known| word.eq_ignore_ascii_case(known)) {
+            return Err(format!("{word:?} is not error, warn, info, debug, trace or off"));
+        }
+    }
     EnvFilter::try_new(level).map_err(|error| format!("cannot be read: {error}"))
 }

@@ -135,7 +135,7 @@ impl Metrics {
 
     /// A command was refused. Requests are counted by themselves; batches and sockets count each command.
     pub fn refused(&self, code: &'static str) {
-        self.counter("tenure_refusals_total", [Label::from_static_parts("code", code)]).increment(1);
+        self.counter("tenure_refusals_total", vec![Label::from_static_parts("code", code)]).increment(1);
     }
 
     /// A stream is open as long as the guard lives. `sort` is `ws` or `sse`.
@@ -147,7 +147,7 @@ impl Metrics {
 
     /// A stream went on from a cursor: `replayed` or `resync`.
     pub fn resumed(&self, outcome: &'static str) {
-        self.counter("tenure_resumes_total", [Label::from_static_parts("outcome", outcome)]).increment(1);
+        self.counter("tenure_resumes_total", vec![Label::from_static_parts("outcome", outcome)]).increment(1);
     }
 
     pub(crate) fn request(&self, route: &str, method: &Method, status: StatusCode, took: Duration) {
@@ -173,7 +173,7 @@ impl Metrics {
     }
 
     pub(crate) fn connection_refused(&self, limit: &'static str) {
-        self.counter("tenure_connections_refused_total", [Label::from_static_parts("limit", limit)])
+        self.counter("tenure_connections_refused_total", vec![Label::from_static_parts("limit", limit)])
             .increment(1);
     }
 
@@ -223,8 +223,8 @@ impl Metrics {
         kinds.clone()
     }
 
-    fn counter(&self, name: &'static str, labels: [Label; 1]) -> Counter {
-        self.0.recorder.register_counter(&Key::from_parts(name, labels.to_vec()), &METADATA)
+    fn counter(&self, name: &'static str, labels: Vec<Label>) -> Counter {
+        self.0.recorder.register_counter(&Key::from_parts(name, labels), &METADATA)
     }
 
     fn gauge(&self, name: &'static str, labels: Vec<Label>) -> Gauge {

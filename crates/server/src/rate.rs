@@ -60,7 +60,7 @@ pub struct Rates(Arc<BTreeMap<&'static str, Limiter>>);
 type Keyed = RateLimiter<Who, DashMapStateStore<Who>, DefaultClock, StateInformationMiddleware>;
 
 struct Limiter {
-    limiter: Keyed,
+    keyed: Keyed,
     clock: DefaultClock,
     period: Duration,
     burst: u32,
@@ -98,14 +98,15 @@ impl Rates {
     /// Forgets who has been quiet. Called now and then.
     pub(crate) fn forget_quiet(&self) {
         for limiter in self.0.values() {
-            limiter.limiter.retain_recent();
-            limiter.limiter.shrink_to_fit();
+            limiter.keyed.retain_recent();
+            limiter.keyed.shrink_to_fit();
         }
     }
 
     /// How many are counted.
-    pub(crate) fn counted(&self) -> usize {
-        self.0.values().map(|limiter| limiter.limiter.len()).sum()
+    #[cfg(test)]
+    fn counted(&self) -> usize {
+        self.0.values().map(|limiter| limiter.keyed.len()).sum()
     }
 }
 
@@ -120,7 +121,7 @@ impl Limiter {
         let limiter = RateLimiter::dashmap_with_clock(quota, clock.clone())
             .with_middleware::<StateInformationMiddleware>();
         Some(Self {
-            limiter,
+            keyed: limiter,
             clock,
             period,
             burst: burst.get(),
@@ -132,7 +133,7 @@ impl Limiter {
 
     fn check(&self, name: &str, who: Who) -> Result<Allowance, Problem> {
         let who = if self.is_crowded() { Who::Crowd } else { who };
-        match self.limiter.check_key(&who) {
+        match self.keyed.check_key(&who) {
             Ok(state) => {
                 let left = state.remaining_burst_capacity();
                 let full_in = self.period.saturating_mul(self.burst.saturating_sub(left));
@@ -160,10 +161,10 @@ impl Limiter {
     /// Looked at now and then: counting the keys walks all of the map's shards.
     fn is_crowded(&self) -> bool {
         if self.asked.fetch_add(1, Ordering::Relaxed).is_multiple_of(64) {
-            if self.limiter.len() >= RATE_KEYS_MAX {
-                self.limiter.retain_recent();
+            if self.keyed.len() >= RATE_KEYS_MAX {
+                self.keyed.retain_recent();
             }
-            self.crowded.store(self.limiter.len() >= RATE_KEYS_MAX, Ordering::Relaxed);
+            self.crowded.store(self.keyed.len() >= RATE_KEYS_MAX, Ordering::Relaxed);
         }
         self.crowded.load(Ordering::Relaxed)
     }

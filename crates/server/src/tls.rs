@@ -14,7 +14,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// What is wrong with the files: a sentence for the operator.
 #[derive(Debug)]
-pub struct TlsError(String);
+pub(crate) struct TlsError(String);
 
 impl fmt::Display for TlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -26,7 +26,7 @@ impl std::error::Error for TlsError {}
 
 /// The certificate that is served. Clones share it.
 #[derive(Clone)]
-pub struct Tls(Arc<Inner>);
+pub(crate) struct Tls(Arc<Inner>);
 
 struct Inner {
     certificate: PathBuf,
@@ -42,13 +42,13 @@ impl fmt::Debug for Tls {
 
 impl Tls {
     /// Reads both files.
-    pub fn open(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
+    pub(crate) fn open(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let current = RwLock::new(Arc::new(read(certificate, key)?));
         Ok(Self(Arc::new(Inner { certificate: certificate.to_owned(), key: key.to_owned(), current })))
     }
 
     /// Reads both files again. Connections that are open keep what they have.
-    pub fn reload(&self) -> Result<(), TlsError> {
+    pub(crate) fn reload(&self) -> Result<(), TlsError> {
         let fresh = Arc::new(read(&self.0.certificate, &self.0.key)?);
         *self.0.current.write() = fresh;
         Ok(())

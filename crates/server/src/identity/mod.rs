@@ -182,7 +182,7 @@ impl Identity {
             return Err(Problem::unauthenticated("the session is over: sign in again"));
         };
         if !method.is_safe() {
-            self.check_origin(headers)?;
+            self.check_origin(headers, client)?;
             if !headers.contains_key(CSRF_HEADER) {
                 let detail = "a page that changes something sends the header X-Tenure-CSRF: 1";
                 return Err(Problem::forbidden(detail));
@@ -216,14 +216,17 @@ impl Identity {
         }
     }
 
-    /// A page of this origin may use a session: the server's own, or one that is configured. A request
-    /// without the header is no page's.
-    pub fn check_origin(&self, headers: &HeaderMap) -> Result<(), Problem> {
+    /// A page of this origin may use a session or open a socket: the server's own, or one that is
+    /// configured. A request without the header is no page's.
+    pub fn check_origin(&self, headers: &HeaderMap, client: &Client) -> Result<(), Problem> {
         let Some(origin) = headers.get("origin") else { return Ok(()) };
         let host = headers.get("host").and_then(|host| host.to_str().ok()).unwrap_or("");
         let origin = origin.to_str().unwrap_or("");
-        let authority = origin.split_once("://").map_or("", |(_, authority)| authority);
-        let is_own = !host.is_empty() && authority.eq_ignore_ascii_case(host);
+        // Without TLS of our own somebody in between may have added it.
+        let own_schemes: &[&str] = if client.is_tls { &["https"] } else { &["http", "https"] };
+        let is_own = origin.split_once("://").is_some_and(|(scheme, authority)| {
+            own_schemes.contains(&scheme) && !host.is_empty() && authority.eq_ignore_ascii_case(host)
+        });
         if is_own || self.0.settings.allowed_origins.iter().any(|allowed| allowed == origin) {
             Ok(())
         } else {

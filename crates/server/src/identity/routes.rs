@@ -198,7 +198,7 @@ async fn sign_in(
     body: Body<SignIn>,
 ) -> Result<Response, Problem> {
     let identity = app.identity();
-    identity.check_origin(&headers)?;
+    identity.check_origin(&headers, &client)?;
     let caller = match (&body.value.key, &body.value.demo) {
         (Some(secret), None) => identity
             .caller_of_key(secret)?
@@ -292,7 +292,7 @@ fn session_view(app: &App, caller: Option<&Caller>) -> SessionView {
     SessionView {
         subject: caller.map(|caller| subject_of(&caller.principal)),
         role: caller.map(|caller| caller.role),
-        kinds: kinds.map(|kinds| kinds.iter().map(|kind| kind.to_string()).collect()),
+        kinds: kinds.map(|kinds| kinds.iter().map(ToString::to_string).collect()),
         by: caller.map(|caller| match caller.credential {
             Credential::Key(_) => "key",
             Credential::Jwt { .. } => "jwt",
@@ -316,7 +316,7 @@ fn key_view(id: Arc<str>, key: KeyDocument) -> KeyView {
         name: key.name,
         subject: subject_of(&key.subject),
         role: key.role,
-        kinds: key.kinds.map(|kinds| kinds.iter().map(|kind| kind.to_string()).collect()),
+        kinds: key.kinds.map(|kinds| kinds.iter().map(ToString::to_string).collect()),
         created_at: rfc3339(key.created_at_ms),
     }
 }

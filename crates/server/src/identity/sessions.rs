@@ -64,9 +64,12 @@ impl Identity {
         let id = session_item(secret).ok()?;
         let row = self.sessions().get(id.as_str())?;
         let now_ms = self.engine().now_ms();
-        self.session_holds(&row.value, now_ms).then(|| self.touch(&id, &row, now_ms));
+        if !self.session_holds(&row.value, now_ms) {
+            return None;
+        }
+        self.touch(&id, &row, now_ms);
         let SessionDocument { subject, role, kinds, .. } = &row.value;
-        self.session_holds(&row.value, now_ms).then(|| Caller {
+        Some(Caller {
             principal: subject.clone(),
             role: *role,
             kinds: kinds_of(kinds.as_ref()),
