@@ -19,6 +19,23 @@ pub enum Role {
     Admin,
 }
 
+impl Role {
+    /// The role of a word.
+    pub fn of(word: &str) -> Option<Self> {
+        [Self::Viewer, Self::Editor, Self::Worker, Self::Admin].into_iter().find(|role| role.as_str() == word)
+    }
+
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Editor => "editor",
+            Self::Worker => "worker",
+            Self::Admin => "admin",
+        }
+    }
+}
+
 /// A set of roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Roles(u8);
@@ -54,6 +71,20 @@ pub enum Group {
     SignIn,
     /// Not limited: health and metrics.
     Free,
+}
+
+impl Group {
+    /// Its name in the configuration and in the `RateLimit` header; `None` for what is not limited.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Read => Some("read"),
+            Self::Write => Some("write"),
+            Self::Stream => Some("stream"),
+            Self::Admin => Some("admin"),
+            Self::SignIn => Some("sign_in"),
+            Self::Free => None,
+        }
+    }
 }
 
 /// Who may use a route.
@@ -127,6 +158,18 @@ pub const TABLE: &[Rule] = &[
     rule("GET", "/docs", May::Anyone, Group::Free),
     rule("GET", "/docs/problems", May::Anyone, Group::Free),
     rule("GET", "/docs/style.css", May::Anyone, Group::Free),
+    rule("GET", "/v1/keys", ADMIN, Group::Admin),
+    rule("POST", "/v1/keys", ADMIN, Group::Admin),
+    rule("DELETE", "/v1/keys/{id}", ADMIN, Group::Admin),
+    // Pages ask it before anybody is signed in.
+    rule("GET", "/v1/session", May::Anyone, Group::Read),
+    rule("POST", "/v1/session", May::Anyone, Group::SignIn),
+    rule("DELETE", "/v1/session", READ, Group::Write),
+    rule("DELETE", "/v1/sessions", READ, Group::Write),
+    rule("POST", "/v1/tickets", READ, Group::Stream),
+    rule("GET", "/healthz", May::Anyone, Group::Free),
+    rule("GET", "/readyz", May::Anyone, Group::Free),
+    rule("GET", "/metrics", May::Anyone, Group::Free),
 ];
 
 /// The row of a route.

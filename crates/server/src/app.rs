@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use tenure_core::{Claim, CollectionKey, Command, Policy, Verb, seen_at};
 use tenure_engine::{Answer, Engine, Reader, Request, StoreError};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::command::{Asked, Rendered};
 use crate::idempotency::Key;
+use crate::identity::{Identity, ServerSecret, Settings};
+use crate::metrics::Metrics;
 use crate::problem::from_store;
 use crate::{Caller, Problem};
 
@@ -20,12 +22,49 @@ struct Inner {
     engine: Engine,
     /// Walking all chains reads everything: one walk at a time.
     verifying: Semaphore,
+    identity: Identity,
+    metrics: Metrics,
+    /// The server is stopping.
+    stopping: watch::Sender<bool>,
 }
 
 impl App {
-    /// Around a running engine.
+    /// Around a running engine, with API keys and nothing else configured.
     pub fn new(engine: Engine) -> Self {
-        Self(Arc::new(Inner { engine, verifying: Semaphore::new(1) }))
+        let secret = ServerSecret::random().expect("the system gives randomness");
+        let identity = Identity::new(engine.clone(), Settings::new(secret));
+        Self::with(engine, identity.expect("keys alone need no configuration"), Metrics::new())
+    }
+
+    /// Around a running engine.
+    pub fn with(engine: Engine, identity: Identity, metrics: Metrics) -> Self {
+        let (verifying, stopping) = (Semaphore::new(1), watch::Sender::new(false));
+        Self(Arc::new(Inner { engine, verifying, identity, metrics, stopping }))
+    }
+
+    /// Knows who somebody is.
+    pub fn identity(&self) -> &Identity {
+        &self.0.identity
+    }
+
+    /// The server's figures.
+    pub fn metrics(&self) -> &Metrics {
+        &self.0.metrics
+    }
+
+    /// Becomes true when the server is to stop: sockets close then, with a code that lets them come back.
+    pub fn stopping(&self) -> watch::Receiver<bool> {
+        self.0.stopping.subscribe()
+    }
+
+    /// The server is stopping.
+    pub fn is_stopping(&self) -> bool {
+        *self.0.stopping.borrow()
+    }
+
+    /// Tells everyone to stop.
+    pub(crate) fn stop(&self) {
+        self.0.stopping.send_replace(true);
     }
 
     /// The engine.

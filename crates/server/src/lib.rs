@@ -4,29 +4,54 @@
 //! Read in this order: `access` (every route, and who may), `app` (what handlers share), `problem`
 //! (how a refusal reads), `view` (how things read), then `routes/`, one file per group.
 
+mod accept;
 mod access;
 mod app;
 mod body;
 mod caller;
 mod codes;
 mod command;
+pub mod config;
 mod docs;
 mod document;
+mod front;
+mod gate;
 mod idempotency;
+pub mod identity;
 pub mod limits;
+pub mod log;
+mod metrics;
+mod net;
+mod ops;
 mod page;
 mod params;
 mod problem;
+mod rate;
 mod router;
 mod routes;
 mod schema;
+mod serve;
 mod time;
+mod tls;
 mod view;
 
+pub use accept::stop_signal;
 pub use access::{Group, May, Role, Roles, Rule, TABLE, rule_of};
 pub use app::App;
 pub use caller::{Caller, Credential};
 pub use codes::{CODES, Code};
+pub use front::{Client, Connection};
 pub use idempotency::Key;
+pub use metrics::Metrics;
+pub use net::Network;
 pub use problem::Problem;
+pub use rate::{Rate, Rates};
 pub use router::{router, router_with};
+pub use serve::{ServeError, Server, serve, shield};
+
+use utoipa_axum::router::OpenApiRouter;
+
+/// The routes of identity and operations, to be merged with the others.
+pub fn own_routes() -> OpenApiRouter<App> {
+    identity::routes().merge(ops::routes())
+}

@@ -44,3 +44,33 @@ pub const SCAN_MAX: usize = 10_000;
 pub const VERIFY_PAGE: usize = 1_000;
 /// Breaks of the chain that verifying names; the rest are only counted.
 pub const VERIFY_BREAKS_MAX: usize = 100;
+/// Words that say what a key is for.
+pub const KEY_NAME_BYTES_MAX: usize = 200;
+/// Kinds that one key is limited to; with more, leave them out and it covers all.
+pub const KEY_KINDS_MAX: usize = 32;
+/// A first key that the operator chose: shorter ones can be guessed.
+pub const OWN_KEY_BYTES_MIN: usize = 16;
+/// A person's browsers. The next sign-in ends the one that was used least recently.
+pub const SESSIONS_PER_PRINCIPAL_MAX: usize = 100;
+/// A session in use is noted once in this share of its idle time, since each note is a commit.
+pub const SESSION_TOUCH_SHARE: i64 = 20;
+/// Sessions or tickets that one sweep removes, so that it never holds up commands.
+pub const SWEEP_MAX: usize = 256;
+/// How often what has run out is removed. Nothing relies on it: what has run out is void by itself.
+pub const SWEEP_EVERY: Duration = Duration::from_secs(15);
+/// A token of the host application. Larger ones do not fit beside the other headers.
+pub const JWT_BYTES_MAX: usize = 6 * 1024;
+/// How far the host application's clock may be off.
+pub const JWT_LEEWAY_S: i64 = 5;
+/// Principals and addresses counted in one rate group. Beyond it newcomers share one count.
+pub const RATE_KEYS_MAX: usize = 100_000;
+/// How often those who have been quiet are forgotten.
+pub const RATE_FORGET_EVERY: Duration = Duration::from_secs(30);
+/// A client that takes nothing of its answer for this long is cut off.
+pub const WRITE_STALL_MAX: Duration = Duration::from_secs(30);
+/// Header lines of one request.
+pub const HEADERS_MAX: usize = 100;
+/// Kinds that have figures of their own; the rest share `other`.
+pub const METRIC_KINDS_MAX: usize = 100;
+/// Active claims that one count by kind walks through, so that a scrape stays cheap.
+pub const METRIC_CLAIMS_MAX: usize = 200_000;

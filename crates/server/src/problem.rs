@@ -1,7 +1,7 @@
 //! How a refusal reads outside: `application/problem+json` (RFC 9457) with a stable `code`. The one place
 //! where codes meet status codes.
 
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 use tenure_core::Refusal;
@@ -24,12 +24,18 @@ pub struct Problem {
     pub more: Map<String, Value>,
     /// Seconds after which trying again makes sense.
     pub retry_after: Option<u64>,
+    /// Headers beside those that every problem has.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
 }
+
+/// A problem's code beside its response, for whoever counts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Code(pub(crate) &'static str);
 
 impl Problem {
     /// A problem with nothing more to say.
     pub fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
-        Self { status, code, detail: detail.into(), more: Map::new(), retry_after: None }
+        Self { status, code, detail: detail.into(), more: Map::new(), retry_after: None, headers: Vec::new() }
     }
 
     /// A wrong field: 422 that names it.
@@ -178,9 +184,11 @@ impl IntoResponse for Problem {
         if let Some(seconds) = self.retry_after {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
+        headers.extend(self.headers);
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        response.extensions_mut().insert(Code(self.code));
         response
     }
 }

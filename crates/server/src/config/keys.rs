@@ -1,0 +1,180 @@
+//! Every key of `tenure.toml`, in the order in which it is shown: what it takes and what it means. The same
+//! key is `TENURE_…` in the environment.
+
+/// What a key takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Takes {
+    Text,
+    Flag,
+    Number,
+    /// Texts; in the environment separated by commas.
+    List,
+    /// Texts by name; in the environment `name=text`, separated by commas.
+    Map,
+}
+
+/// One key.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Key {
+    pub(super) path: &'static str,
+    pub(super) takes: Takes,
+    pub(super) words: &'static str,
+}
+
+impl Key {
+    /// Its name in the environment.
+    pub(super) fn variable(&self) -> String {
+        format!("TENURE_{}", self.path.replace('.', "_").to_uppercase())
+    }
+}
+
+const fn key(path: &'static str, takes: Takes, words: &'static str) -> Key {
+    Key { path, takes, words }
+}
+
+pub(super) const KEYS: &[Key] = &[
+    key("listen", Takes::Text, "Where to listen."),
+    key("data", Takes::Text, "The folder with the data, unless database_url is set."),
+    key("database_url", Takes::Text, "PostgreSQL instead of the folder: postgres://user:password@host/name."),
+    key("redis", Takes::Text, "Redis that carries hints between nodes over one database: redis://host."),
+    key("demo", Takes::Flag, "Load the demonstration, with people who sign in by a button."),
+    key(
+        "admin_key",
+        Takes::Text,
+        "The first administrator's key, on a start without any. Otherwise one is made and shown.",
+    ),
+    key(
+        "secret",
+        Takes::Text,
+        "The server's own secret, the same on every node, at least 32 characters. Without it, it is made and kept in secret_file.",
+    ),
+    key("secret_file", Takes::Text, "Where that secret is kept. Not set: secret.key in the data folder."),
+    key(
+        "tls.cert",
+        Takes::Text,
+        "The certificate chain, as PEM. With tls.key: serve HTTPS. Read again on SIGHUP.",
+    ),
+    key("tls.key", Takes::Text, "Its private key, as PEM."),
+    key("log.level", Takes::Text, "error, warn, info, debug or trace, also by module: info,hyper=warn."),
+    key("log.format", Takes::Text, "pretty, json, or auto: pretty on a terminal and JSON otherwise."),
+    key("limits.connections", Takes::Number, "Connections at once."),
+    key(
+        "limits.connections_per_address",
+        Takes::Number,
+        "Connections at once from one address. Trusted proxies and this machine do not count.",
+    ),
+    key(
+        "limits.headers_timeout_ms",
+        Takes::Number,
+        "Time for a request's head; an idle connection is closed after it.",
+    ),
+    key("limits.drain_timeout_ms", Takes::Number, "Time for what is in flight when the server stops."),
+    key("rates.read.per_second", Takes::Number, "Reading, per principal in the long run; 0 for no limit."),
+    key("rates.read.burst", Takes::Number, "Reading at once."),
+    key("rates.write.per_second", Takes::Number, "Claiming, renewing and writing, per principal."),
+    key("rates.write.burst", Takes::Number, "Claiming, renewing and writing at once."),
+    key("rates.stream.per_second", Takes::Number, "Opening streams and asking for tickets, per principal."),
+    key("rates.stream.burst", Takes::Number, "Opening streams at once."),
+    key("rates.admin.per_second", Takes::Number, "Administration, per principal."),
+    key("rates.admin.burst", Takes::Number, "Administration at once."),
+    key(
+        "rates.sign_in.per_second",
+        Takes::Number,
+        "Signing in, and credentials that are wrong, per address.",
+    ),
+    key("rates.sign_in.burst", Takes::Number, "Signing in at once."),
+    key(
+        "jwt.algorithm",
+        Takes::Text,
+        "Accept tokens of the host application, signed with this alone: HS256, RS256 or EdDSA.",
+    ),
+    key("jwt.secret", Takes::Text, "The shared secret for HS256, at least 32 bytes."),
+    key("jwt.public_key_file", Takes::Text, "The public key for RS256 or EdDSA, as PEM."),
+    key("jwt.issuer", Takes::Text, "The only issuer (iss)."),
+    key("jwt.audience", Takes::Text, "The audience (aud) that stands for this server."),
+    key("jwt.name_claim", Takes::Text, "The claim with the name to show."),
+    key("jwt.role_claim", Takes::Text, "The claim with the role or roles; dots lead into objects."),
+    key(
+        "jwt.roles",
+        Takes::Map,
+        "What the host application's words mean: { \"inventory.manage\" = \"editor\" }. Empty: they are Tenure's.",
+    ),
+    key(
+        "jwt.default_role",
+        Takes::Text,
+        "The role of a token that names none; not set, such a token is refused.",
+    ),
+    key("jwt.kinds_claim", Takes::Text, "The claim with the kinds that a token covers; not set, all."),
+    key("sessions.idle_s", Takes::Number, "A browser is signed out after so long without a request."),
+    key("sessions.absolute_s", Takes::Number, "A browser is signed out after so long at all."),
+    key(
+        "network.trusted_proxies",
+        Takes::List,
+        "Proxies whose X-Forwarded-For and X-Forwarded-Proto count: addresses or networks.",
+    ),
+    key(
+        "network.allowed_origins",
+        Takes::List,
+        "Other sites whose pages may use sessions and sockets: https://app.example.",
+    ),
+    key("retention.events_days", Takes::Number, "Events and ended claims are kept so long; 0 for ever."),
+];
+
+/// The known key that was probably meant.
+pub(super) fn suggestion<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let near = |candidate: &str| {
+        let last = |path: &str| path.rsplit('.').next().unwrap_or("").to_owned();
+        // The right word in the wrong section is near too.
+        if last(candidate) == last(wrong) { 1 } else { distance(wrong, candidate) }
+    };
+    let most = (wrong.len() / 3).clamp(1, 4);
+    known
+        .map(|candidate| (near(candidate), candidate))
+        .filter(|(far, _)| *far <= most)
+        .min()
+        .map(|(_, near)| near)
+}
+
+/// How many letters must be put in, taken out, changed or swapped.
+fn distance(from: &str, to: &str) -> usize {
+    let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
+    let mut before: Vec<usize> = Vec::new();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.iter().enumerate() {
+        let mut next = vec![i + 1];
+        for (j, b) in to.iter().enumerate() {
+            let mut cost = (row[j] + usize::from(a != b)).min(row[j + 1] + 1).min(next[j] + 1);
+            if i > 0 && j > 0 && *a == to[j - 1] && from[i - 1] == *b {
+                cost = cost.min(before[j - 1] + 1);
+            }
+            next.push(cost);
+        }
+        before = std::mem::replace(&mut row, next);
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_key_is_suggested_and_a_far_one_is_not() {
+        let check = |wrong: &str, expected: Option<&str>| {
+            assert_eq!(suggestion(wrong, KEYS.iter().map(|key| key.path)), expected, "{wrong}");
+        };
+        check("lsiten", Some("listen"));
+        check("databse_url", Some("database_url"));
+        check("limits.conections", Some("limits.connections"));
+        check("jwt.idle_s", Some("sessions.idle_s"));
+        check("colour", None);
+    }
+
+    #[test]
+    fn keys_stand_once() {
+        let mut paths: Vec<_> = KEYS.iter().map(|key| key.path).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        assert_eq!(paths.len(), KEYS.len());
+    }
+}

@@ -1,0 +1,289 @@
+//! The configuration: defaults, then `tenure.toml`, then `TENURE_*`, then flags; the later wins. A key that
+//! nobody knows is refused, with the one that was probably meant.
+
+mod check;
+mod keys;
+mod load;
+mod show;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+pub use load::Flags;
+
+use crate::Role;
+use crate::identity::{Algorithm, Secret};
+use crate::rate::Rate;
+
+/// One thing that is wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The key.
+    pub key: String,
+    /// What is wrong with it.
+    pub reason: String,
+    /// Where it stands: a file, a variable, a flag; `None` where nothing says it.
+    pub source: Option<String>,
+}
+
+impl ConfigError {
+    fn new(key: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { key: key.into(), reason: reason.into(), source: None }
+    }
+
+    fn at(mut self, source: impl Into<String>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.source {
+            Some(source) => write!(f, "{}: {} (in {source})", self.key, self.reason),
+            None => write!(f, "{}: {}", self.key, self.reason),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// Everything that can be configured.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// The data folder.
+    pub data: PathBuf,
+    /// PostgreSQL instead.
+    pub database_url: Option<Secret>,
+    /// Hints between nodes.
+    pub redis: Option<Secret>,
+    /// Load the demonstration.
+    pub demo: bool,
+    /// The first administrator's key.
+    pub admin_key: Option<Secret>,
+    /// The server's own secret.
+    pub secret: Option<Secret>,
+    /// Where that is kept.
+    pub secret_file: Option<PathBuf>,
+    /// HTTPS.
+    pub tls: TlsFiles,
+    /// Logs.
+    pub log: Log,
+    /// Connections.
+    pub limits: Limits,
+    /// Requests.
+    pub rates: RateGroups,
+    /// The host application's tokens.
+    pub jwt: Jwt,
+    /// Browsers.
+    pub sessions: Sessions,
+    /// Proxies and sites.
+    pub network: Networks,
+    /// How long things are kept.
+    pub retention: Retention,
+}
+
+/// HTTPS.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TlsFiles {
+    /// The certificate chain.
+    pub cert: Option<PathBuf>,
+    /// Its key.
+    pub key: Option<PathBuf>,
+}
+
+/// Logs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Log {
+    /// How much.
+    pub level: String,
+    /// How it looks.
+    pub format: LogFormat,
+}
+
+/// How logs look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// Pretty on a terminal, JSON otherwise.
+    Auto,
+    /// For people.
+    Pretty,
+    /// For programs.
+    Json,
+}
+
+/// Connections.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// At once.
+    pub connections: usize,
+    /// At once from one address.
+    pub connections_per_address: usize,
+    /// Time for a request's head.
+    pub headers_timeout_ms: u64,
+    /// Time for what is in flight at the end.
+    pub drain_timeout_ms: u64,
+}
+
+/// Requests, by group of routes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RateGroups {
+    /// Reading.
+    pub read: Rate,
+    /// Claiming, renewing, writing.
+    pub write: Rate,
+    /// Opening streams.
+    pub stream: Rate,
+    /// Administration.
+    pub admin: Rate,
+    /// Signing in.
+    pub sign_in: Rate,
+}
+
+/// The host application's tokens.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Jwt {
+    /// The one algorithm; without it no token is accepted.
+    pub algorithm: Option<Algorithm>,
+    /// The shared secret.
+    pub secret: Option<Secret>,
+    /// The public key.
+    pub public_key_file: Option<PathBuf>,
+    /// The only issuer.
+    pub issuer: Option<String>,
+    /// This server's audience.
+    pub audience: Option<String>,
+    /// The claim with the name.
+    pub name_claim: String,
+    /// The claim with the roles.
+    pub role_claim: String,
+    /// What its words mean.
+    pub roles: BTreeMap<String, Role>,
+    /// The role without any.
+    pub default_role: Option<Role>,
+    /// The claim with the kinds.
+    pub kinds_claim: Option<String>,
+}
+
+/// Browsers.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sessions {
+    /// Signed out after so long without a request.
+    pub idle_s: u64,
+    /// Signed out after so long at all.
+    pub absolute_s: u64,
+}
+
+/// Proxies and sites.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Networks {
+    /// Proxies that are believed.
+    pub trusted_proxies: Vec<String>,
+    /// Sites whose pages may use sessions and sockets.
+    pub allowed_origins: Vec<String>,
+}
+
+/// How long things are kept.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Retention {
+    /// Events and ended claims; 0 for ever.
+    pub events_days: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            data: PathBuf::from("./tenure-data"),
+            database_url: None,
+            redis: None,
+            demo: false,
+            admin_key: None,
+            secret: None,
+            secret_file: None,
+            tls: TlsFiles::default(),
+            log: Log::default(),
+            limits: Limits::default(),
+            rates: RateGroups::default(),
+            jwt: Jwt::default(),
+            sessions: Sessions::default(),
+            network: Networks::default(),
+            retention: Retention::default(),
+        }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { level: "info".to_owned(), format: LogFormat::Auto }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let limits = crate::accept::Limits::default();
+        let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            connections: limits.connections,
+            connections_per_address: limits.connections_per_address,
+            headers_timeout_ms: ms(limits.headers_time),
+            drain_timeout_ms: ms(limits.drain_time),
+        }
+    }
+}
+
+impl Default for RateGroups {
+    fn default() -> Self {
+        let rate = |per_second, burst| Rate { per_second, burst };
+        Self {
+            read: rate(2_000, 4_000),
+            write: rate(2_000, 4_000),
+            stream: rate(50, 500),
+            admin: rate(50, 200),
+            // A person signs in a few times a day; whoever guesses keys does it all the time.
+            sign_in: rate(2, 30),
+        }
+    }
+}
+
+impl Default for Jwt {
+    fn default() -> Self {
+        Self {
+            algorithm: None,
+            secret: None,
+            public_key_file: None,
+            issuer: None,
+            audience: None,
+            name_claim: "name".to_owned(),
+            role_claim: "role".to_owned(),
+            roles: BTreeMap::new(),
+            default_role: None,
+            kinds_claim: None,
+        }
+    }
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Self { idle_s: 8 * 3_600, absolute_s: 7 * 24 * 3_600 }
+    }
+}
+
+#[cfg(test)]
+mod tests;

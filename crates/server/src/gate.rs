@@ -1,0 +1,93 @@
+//! The gate: between the front and every handler. Route and method are looked up in the access table, the
+//! caller is established, its role is checked, its requests are counted; then the handler runs.
+//!
+//! Deny by default. A path that no route has answers 404 to everyone, since the routes are public anyway
+//! (`/openapi.json` lists them) and a 401 there would send people looking for a key that is not missing. A
+//! route without a row in the table answers 403 to everyone, a method without one 405: nothing that the
+//! table does not know can be reached.
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use crate::access::{Group, May, Rule, TABLE, rule_of};
+use crate::front::Client;
+use crate::rate::{Allowance, Rates, Who};
+use crate::{App, Caller, Problem};
+
+/// What the gate needs to know.
+#[derive(Clone, Debug)]
+pub(crate) struct Gate {
+    pub(crate) app: App,
+    pub(crate) rates: Rates,
+}
+
+/// The layer.
+pub(crate) async fn pass(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
+    let (caller, allowance) = match gate.admit(&request) {
+        Ok(admitted) => admitted,
+        Err(problem) => return problem.into_response(),
+    };
+    if let Some(caller) = caller {
+        request.extensions_mut().insert(caller);
+    }
+    let mut response = next.run(request).await;
+    if let Some(allowance) = allowance {
+        allowance.write(response.headers_mut());
+    }
+    response
+}
+
+impl Gate {
+    fn admit(&self, request: &Request) -> Result<(Option<Caller>, Option<Allowance>), Problem> {
+        let client = Client::of(request.extensions());
+        let Some(path) = request.extensions().get::<MatchedPath>() else {
+            self.rates.check(Group::Read, Who::of(None, client.address))?;
+            return Err(Problem::new(StatusCode::NOT_FOUND, "not_found", "there is no such route"));
+        };
+        let rule = find_rule(request.method(), path.as_str())?;
+        let found = self.app.identity().authenticate(request.method(), request.headers(), &client);
+        let caller = match (rule.may, found) {
+            // Whoever comes to a public route with credentials that are over is nobody there.
+            (May::Anyone, found) => found.ok().flatten(),
+            (May::Roles { .. }, Ok(None)) => return Err(Problem::unauthenticated("sign in first")),
+            (May::Roles { own, other }, Ok(Some(caller))) => {
+                if !own.has(caller.role) && !other.has(caller.role) {
+                    let role = caller.role.as_str();
+                    return Err(Problem::forbidden(format!("the role {role} may not do this")));
+                }
+                Some(caller)
+            }
+            (May::Roles { .. }, Err(problem)) => {
+                // Guessing is signing in, at any route.
+                self.rates.check(Group::SignIn, Who::of(None, client.address))?;
+                return Err(problem);
+            }
+        };
+        let allowance = self.rates.check(rule.group, Who::of(caller.as_ref(), client.address))?;
+        Ok((caller, allowance))
+    }
+}
+
+fn find_rule(method: &Method, path: &str) -> Result<&'static Rule, Problem> {
+    if let Some(rule) = rule_of(method, path) {
+        return Ok(rule);
+    }
+    let mut allowed: Vec<&str> =
+        TABLE.iter().filter(|rule| rule.path == path).map(|rule| rule.method).collect();
+    if allowed.is_empty() {
+        tracing::error!(path, "a route has no row in the access table");
+        return Err(Problem::forbidden("nobody may use this route"));
+    }
+    if allowed.contains(&"GET") {
+        allowed.push("HEAD");
+    }
+    let detail = format!("{method} is not supported here");
+    let mut problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail);
+    let allow: HeaderName = header::ALLOW;
+    if let Ok(value) = HeaderValue::from_str(&allowed.join(", ")) {
+        problem.headers.push((allow, value));
+    }
+    Err(problem)
+}

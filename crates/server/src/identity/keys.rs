@@ -1,0 +1,209 @@
+//! API keys: documents in `tenure/keys` that hold a key's hash, never the key. Each change is an event,
+//! so who made and who revoked a key stands in the audit log.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tenure_core::names::{SYSTEM_KIND, check_kind};
+use tenure_core::{Expect, ItemId, Principal};
+use tenure_engine::StoreError;
+
+use super::secret::{Secret, SecretHash, Use};
+use super::{Error, Identity, documents, kinds_of};
+use crate::idempotency::Key;
+use crate::limits::{KEY_KINDS_MAX, KEY_NAME_BYTES_MAX, OWN_KEY_BYTES_MIN};
+use crate::problem::from_store;
+use crate::{Caller, Credential, Problem, Role};
+
+/// What is kept of a key.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct KeyDocument {
+    pub(crate) hash: SecretHash,
+    pub(crate) name: Arc<str>,
+    pub(crate) subject: Principal,
+    pub(crate) role: Role,
+    pub(crate) kinds: Option<Vec<Arc<str>>>,
+    pub(crate) created_at_ms: i64,
+}
+
+/// A key to make.
+#[derive(Clone, Debug)]
+pub struct NewKey {
+    /// What it is for, in the administrator's words.
+    pub name: Arc<str>,
+    /// Who acts with it.
+    pub subject: Principal,
+    /// What it may do.
+    pub role: Role,
+    /// The kinds that it may touch; `None` for all.
+    pub kinds: Option<Vec<Arc<str>>>,
+}
+
+/// A key that was just made: the only moment at which its text exists.
+#[derive(Clone, Debug)]
+pub struct MadeKey {
+    /// Its public name.
+    pub id: Arc<str>,
+    /// Its text. `Debug` hides it.
+    pub secret: Secret,
+    pub(crate) document: KeyDocument,
+}
+
+impl NewKey {
+    fn check(&self) -> Result<(), Problem> {
+        if self.name.len() > KEY_NAME_BYTES_MAX || self.name.chars().any(char::is_control) {
+            return Err(Problem::invalid("name", "has at most 200 bytes and no control characters"));
+        }
+        let Some(kinds) = &self.kinds else { return Ok(()) };
+        if kinds.is_empty() || kinds.len() > KEY_KINDS_MAX {
+            return Err(Problem::invalid("kinds", "names 1 to 32 kinds, or is left out for all"));
+        }
+        for (index, kind) in kinds.iter().enumerate() {
+            let field = format!("kinds[{index}]");
+            check_kind(kind).map_err(|detail| Problem::invalid(&field, detail))?;
+            if &**kind == SYSTEM_KIND {
+                return Err(Problem::invalid(&field, "tenure is Tenure's own"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Identity {
+    /// Makes a key. A retry with the same idempotency key gets the same one.
+    pub(crate) async fn create_key(
+        &self,
+        actor: &Principal,
+        new: NewKey,
+        retry: Option<&Key>,
+    ) -> Result<MadeKey, Problem> {
+        new.check()?;
+        let secret = self.secret().make(Use::ApiKey, &actor.id, retry).map_err(no_randomness)?;
+        self.keep_key(actor, new, secret, retry).await
+    }
+
+    async fn keep_key(
+        &self,
+        actor: &Principal,
+        new: NewKey,
+        secret: Secret,
+        retry: Option<&Key>,
+    ) -> Result<MadeKey, Problem> {
+        let hash = secret.hash();
+        let NewKey { name, subject, role, kinds } = new;
+        let created_at_ms = self.engine().now_ms();
+        let document = KeyDocument { hash, name, subject, role, kinds, created_at_ms };
+        let item = ItemId::new(format!("key_{}", hash.short()))?;
+        let put = documents::put(item, &document, Expect::Absent)?;
+        let kept = documents::write(self.engine(), documents::KEYS, actor, put, retry).await?;
+        self.keys().catch_up(self.engine()).await.map_err(|error| from_store(&error))?;
+        // A retry is answered with the first document, and the first document's key is asked for.
+        let kept = kept.ok_or_else(Problem::internal)?;
+        let document: KeyDocument =
+            kept.data.as_ref().and_then(|data| data.read().ok()).ok_or_else(Problem::internal)?;
+        if !document.hash.matches(&hash) {
+            return Err(Problem::new(
+                axum::http::StatusCode::CONFLICT,
+                "conflict",
+                "the first request made a key, but this server cannot show it again: revoke it and make \
+                 another",
+            ));
+        }
+        Ok(MadeKey { id: kept.id.clone().into(), secret, document })
+    }
+
+    /// Revokes a key: it opens nothing from here on, and what it opened is closed.
+    pub(crate) async fn revoke_key(&self, actor: &Principal, id: &str) -> Result<(), Problem> {
+        let item = ItemId::new(id).map_err(|_| Problem::not_found("key", id))?;
+        let delete = documents::delete(item, Expect::Any);
+        documents::write(self.engine(), documents::KEYS, actor, delete, None).await.map_err(|problem| {
+            if problem.code == "not_found" { Problem::not_found("key", id) } else { problem }
+        })?;
+        self.keys().catch_up(self.engine()).await.map_err(|error| from_store(&error))
+    }
+
+    /// Every key's document, the newest first.
+    pub(crate) fn list_keys(&self) -> Vec<(Arc<str>, KeyDocument)> {
+        let mut keys: Vec<(Arc<str>, KeyDocument)> = self
+            .keys()
+            .filter(|_| true)
+            .into_iter()
+            .map(|(id, row)| (id.into(), row.value.clone()))
+            .collect();
+        keys.sort_by(|(a_id, a), (b_id, b)| (b.created_at_ms, a_id).cmp(&(a.created_at_ms, b_id)));
+        keys
+    }
+
+    /// Who shows this key.
+    pub(crate) fn caller_of_key(&self, secret: &Secret) -> Result<Option<Caller>, Problem> {
+        let hash = secret.hash();
+        let id = format!("key_{}", hash.short());
+        let Some(row) = self.keys().get(&id).filter(|row| row.value.hash.matches(&hash)) else {
+            // Asked only now: the operator's own key need not have the form.
+            if secret.is_mistyped_key() {
+                let detail = "the API key is mistyped or cut off: its checksum is wrong";
+                return Err(Problem::unauthenticated(detail));
+            }
+            return Ok(None);
+        };
+        let KeyDocument { subject, role, kinds, .. } = &row.value;
+        Ok(Some(Caller {
+            principal: subject.clone(),
+            role: *role,
+            kinds: kinds_of(kinds.as_ref()),
+            credential: Credential::Key(Arc::from(id)),
+        }))
+    }
+
+    /// Makes sure that somebody can administer: on a first start the operator's own key, or a new one that
+    /// is returned to be shown once. Does nothing once there is an administrator's key.
+    pub async fn bootstrap(&self, own: Option<Secret>) -> Result<Option<MadeKey>, Error> {
+        let known = own.as_ref().is_some_and(|secret| matches!(self.caller_of_key(secret), Ok(Some(_))));
+        if known || !self.keys().filter(|key| key.role == Role::Admin).is_empty() {
+            if own.is_some() && !known {
+                tracing::warn!("TENURE_ADMIN_KEY is not used: there are administrator's keys already");
+            }
+            return Ok(None);
+        }
+        let subject =
+            Principal::new("admin", "Administrator").map_err(|refusal| Error(refusal.to_string()))?;
+        let new = NewKey { name: Arc::from("first key"), subject, role: Role::Admin, kinds: None };
+        let is_own = own.is_some();
+        let secret = match own {
+            Some(secret) => checked_own(secret)?,
+            None => Secret::random_key().map_err(|error| Error(error.to_string()))?,
+        };
+        let made = self.keep_key(&Principal::system(), new, secret, None).await;
+        let made =
+            made.map_err(|problem| Error(format!("the first key could not be kept: {}", problem.detail)))?;
+        Ok((!is_own).then_some(made))
+    }
+
+    /// Reads all keys anew and follows them from here on.
+    pub(super) fn load_keys(&self) -> Result<(), StoreError> {
+        let subscription = self.keys().load(self.engine())?;
+        let (mirror, engine) = (self.keys().clone(), self.engine().clone());
+        self.run(async move { mirror.follow(engine, subscription).await });
+        Ok(())
+    }
+}
+
+/// A key that the operator chose need not have Tenure's form, but it must be hard to guess.
+fn checked_own(secret: Secret) -> Result<Secret, Error> {
+    let text = secret.expose();
+    if secret.is_mistyped_key() && text.len() == Secret::of_bytes(Use::ApiKey, [0; 32]).expose().len() {
+        return Err(Error("TENURE_ADMIN_KEY: its checksum is wrong; is it mistyped?".to_owned()));
+    }
+    if text.len() < OWN_KEY_BYTES_MIN || text.len() > 256 || !text.bytes().all(|byte| byte.is_ascii_graphic())
+    {
+        return Err(Error(format!(
+            "TENURE_ADMIN_KEY: must be {OWN_KEY_BYTES_MIN} to 256 visible characters without spaces"
+        )));
+    }
+    Ok(secret)
+}
+
+pub(super) fn no_randomness(error: getrandom::Error) -> Problem {
+    tracing::error!(%error, "the system gives no randomness");
+    Problem::internal()
+}

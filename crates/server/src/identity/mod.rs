@@ -1,0 +1,303 @@
+//! Who somebody is: API keys, tokens of the host application, browser sessions, socket tickets. It turns
+//! what a request carries into a [`Caller`], and knows when that is no longer one. It never decides what a
+//! caller may do: that is `access`.
+//!
+//! Keys, sessions and tickets are documents of Tenure's own kind, written through the engine: durable,
+//! audited, and the same on every node. No secret is in any of them, only hashes.
+
+mod cookie;
+mod documents;
+mod jwt;
+mod keys;
+mod mirror;
+mod routes;
+mod secret;
+mod sessions;
+mod tickets;
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderMap, Method};
+use parking_lot::Mutex;
+use tenure_core::Principal;
+use tenure_engine::{Engine, StoreError};
+use tokio::task::JoinHandle;
+
+pub use cookie::CSRF_HEADER;
+pub use jwt::{Algorithm, JwtSettings};
+pub use keys::{MadeKey, NewKey};
+pub(crate) use secret::MASK;
+pub use secret::{Secret, ServerSecret};
+pub use tickets::Ticket;
+
+pub(crate) use routes::routes;
+
+use crate::front::Client;
+use crate::limits::{REVOKE_WITHIN, SWEEP_EVERY};
+use crate::{Caller, Credential, Problem, Role};
+
+/// Why identity cannot start: a sentence for the operator.
+#[derive(Debug)]
+pub struct Error(pub(crate) String);
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// How people and programs are known.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The server's own secret.
+    pub secret: ServerSecret,
+    /// The host application's tokens, if any are accepted.
+    pub jwt: Option<JwtSettings>,
+    /// How long browser sessions last.
+    pub sessions: SessionTimes,
+    /// Who can sign in without a key: nobody, unless this is a demonstration.
+    pub people: Vec<Person>,
+    /// Other sites whose pages may use a session, beside the server's own.
+    pub allowed_origins: Vec<String>,
+}
+
+/// How long browser sessions last.
+#[derive(Clone, Copy, Debug)]
+pub struct SessionTimes {
+    /// Without a request.
+    pub idle_ms: i64,
+    /// At all.
+    pub absolute_ms: i64,
+}
+
+impl Default for SessionTimes {
+    fn default() -> Self {
+        Self { idle_ms: 8 * 3_600_000, absolute_ms: 7 * 24 * 3_600_000 }
+    }
+}
+
+/// Somebody of the demonstration.
+#[derive(Clone, Debug)]
+pub struct Person {
+    /// Who.
+    pub principal: Principal,
+    /// What they may do.
+    pub role: Role,
+}
+
+/// The people of the demonstration, one for each thing to show.
+pub fn demo_people() -> Vec<Person> {
+    let people = [
+        ("ana", "Ana", Role::Editor),
+        ("bruno", "Bruno", Role::Editor),
+        ("carmen", "Carmen", Role::Admin),
+        ("diego", "Diego", Role::Viewer),
+    ];
+    let principal = |id: &str, name: &str| Principal::new(id, name).expect("the people have valid names");
+    people.into_iter().map(|(id, name, role)| Person { principal: principal(id, name), role }).collect()
+}
+
+impl Settings {
+    /// API keys and sessions, nothing else.
+    pub fn new(secret: ServerSecret) -> Self {
+        let sessions = SessionTimes::default();
+        Self { secret, jwt: None, sessions, people: Vec::new(), allowed_origins: Vec::new() }
+    }
+}
+
+/// Knows who somebody is. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Identity(Arc<Inner>);
+
+struct Inner {
+    engine: Engine,
+    settings: Settings,
+    jwt: Option<jwt::Jwt>,
+    keys: Arc<mirror::Mirror<keys::KeyDocument>>,
+    sessions: Arc<mirror::Mirror<sessions::SessionDocument>>,
+    /// Stopped when the last clone is dropped.
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        for task in self.tasks.get_mut().drain(..) {
+            task.abort();
+        }
+    }
+}
+
+impl Identity {
+    /// Knows nobody until it is started.
+    pub fn new(engine: Engine, settings: Settings) -> Result<Self, Error> {
+        let jwt = settings.jwt.clone().map(jwt::Jwt::new).transpose()?;
+        let keys = Arc::new(mirror::Mirror::new(documents::collection(documents::KEYS)));
+        let sessions = Arc::new(mirror::Mirror::new(documents::collection(documents::SESSIONS)));
+        Ok(Self(Arc::new(Inner { engine, settings, jwt, keys, sessions, tasks: Mutex::default() })))
+    }
+
+    /// Reads keys and sessions, follows their changes and removes what has run out. Needs a runtime.
+    pub fn start(&self) -> Result<(), StoreError> {
+        self.load_keys()?;
+        self.load_sessions()?;
+        let inner = Arc::downgrade(&self.0);
+        self.run(async move {
+            let mut after = None;
+            let mut ticks = tokio::time::interval(SWEEP_EVERY);
+            ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            loop {
+                ticks.tick().await;
+                let Some(inner) = inner.upgrade() else { return };
+                after = Self(inner).sweep(after).await;
+            }
+        });
+        Ok(())
+    }
+
+    /// Who sends this request; `None` when it carries nothing. A session needs its header on whatever
+    /// changes something.
+    pub(crate) fn authenticate(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        client: &Client,
+    ) -> Result<Option<Caller>, Problem> {
+        if headers.contains_key(AUTHORIZATION) {
+            return self.caller_of_bearer(headers).map(Some);
+        }
+        let Some(secret) = cookie::read(headers, client) else { return Ok(None) };
+        let Some(caller) = self.caller_of_session(&secret) else {
+            return Err(Problem::unauthenticated("the session is over: sign in again"));
+        };
+        if !method.is_safe() {
+            self.check_origin(headers, client)?;
+            if !headers.contains_key(CSRF_HEADER) {
+                let detail = "a page that changes something sends the header X-Tenure-CSRF: 1";
+                return Err(Problem::forbidden(detail));
+            }
+        }
+        Ok(Some(caller))
+    }
+
+    /// The caller's key, token or session still counts.
+    pub fn is_live(&self, caller: &Caller) -> bool {
+        match &caller.credential {
+            Credential::Key(id) => self.keys().get(id).is_some_and(|row| {
+                row.value.role == caller.role && kinds_of(row.value.kinds.as_ref()) == caller.kinds
+            }),
+            Credential::Session(id) => self.session_is_live(id),
+            Credential::Jwt { expires_at_ms } => self.engine().now_ms() < *expires_at_ms,
+        }
+    }
+
+    /// Ends when the caller is no longer one: key revoked, signed out, session or token over. A socket
+    /// races it against its messages, and so closes within [`REVOKE_WITHIN`].
+    pub async fn revoked(&self, caller: &Caller) {
+        let (mut keys, mut sessions) = (self.keys().removals(), self.sessions().removals());
+        while self.is_live(caller) {
+            // Removals wake at once; what runs out by time is looked for.
+            tokio::select! {
+                _ = keys.changed() => {}
+                _ = sessions.changed() => {}
+                () = tokio::time::sleep(REVOKE_WITHIN / 2) => {}
+            }
+        }
+    }
+
+    /// A page of this origin may use a session or open a socket: the server's own, or one that is
+    /// configured. A request without the header is no page's.
+    pub fn check_origin(&self, headers: &HeaderMap, client: &Client) -> Result<(), Problem> {
+        let Some(origin) = headers.get("origin") else { return Ok(()) };
+        let host = headers.get("host").and_then(|host| host.to_str().ok()).unwrap_or("");
+        let origin = origin.to_str().unwrap_or("");
+        // Without TLS of our own somebody in between may have added it.
+        let own_schemes: &[&str] = if client.is_tls { &["https"] } else { &["http", "https"] };
+        let is_own = origin.split_once("://").is_some_and(|(scheme, authority)| {
+            own_schemes.contains(&scheme) && !host.is_empty() && authority.eq_ignore_ascii_case(host)
+        });
+        if is_own || self.0.settings.allowed_origins.iter().any(|allowed| allowed == origin) {
+            Ok(())
+        } else {
+            Err(Problem::forbidden("pages of this origin are not allowed here"))
+        }
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    fn caller_of_bearer(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
+        let mut values = headers.get_all(AUTHORIZATION).iter();
+        let (Some(value), None) = (values.next(), values.next()) else {
+            return Err(Problem::unauthenticated("Authorization stands twice"));
+        };
+        let secret = value
+            .to_str()
+            .ok()
+            .and_then(|text| text.split_once(' '))
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+            .map(|(_, secret)| Secret::new(secret.trim()))
+            .ok_or_else(|| Problem::unauthenticated("send Authorization: Bearer and a key or token"))?;
+        if let Some(caller) = self.caller_of_key(&secret)? {
+            return Ok(caller);
+        }
+        match &self.0.jwt {
+            Some(jwt) if secret.expose().contains('.') => {
+                jwt.caller(&secret, wall_ms(), self.engine().now_ms())
+            }
+            _ if secret.is_well_formed(secret::Use::ApiKey) => {
+                Err(Problem::unauthenticated("the API key is not known here: it was revoked or never made"))
+            }
+            _ => {
+                Err(Problem::unauthenticated("the credentials are neither a known API key nor a valid token"))
+            }
+        }
+    }
+
+    async fn sweep(&self, after: Option<tenure_core::ItemId>) -> Option<tenure_core::ItemId> {
+        self.sweep_sessions().await;
+        self.sweep_tickets(after).await
+    }
+
+    fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+
+    fn secret(&self) -> &ServerSecret {
+        &self.0.settings.secret
+    }
+
+    fn keys(&self) -> &Arc<mirror::Mirror<keys::KeyDocument>> {
+        &self.0.keys
+    }
+
+    fn sessions(&self) -> &Arc<mirror::Mirror<sessions::SessionDocument>> {
+        &self.0.sessions
+    }
+
+    fn run(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.tasks.lock().push(tokio::spawn(task));
+    }
+}
+
+/// The wall clock, which the host application's tokens go by.
+fn wall_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn kinds_of(kinds: Option<&Vec<Arc<str>>>) -> Option<Arc<[Arc<str>]>> {
+    kinds.map(|kinds| Arc::from(kinds.as_slice()))
+}

@@ -1,0 +1,180 @@
+//! The server, put together: configuration, engine and routes in, a running server out.
+
+use std::fmt;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use tenure_engine::{Engine, StoreError};
+use tokio::net::TcpListener;
+
+use crate::App;
+use crate::accept::{self, Limits};
+use crate::config::{Config, ConfigError};
+use crate::front::{self, Front};
+use crate::gate::{self, Gate};
+use crate::identity::{Identity, MadeKey};
+use crate::limits::RATE_FORGET_EVERY;
+use crate::metrics::Metrics;
+use crate::net::Network;
+use crate::rate::Rates;
+use crate::tls::Tls;
+
+/// Samples are folded this often, scraped or not.
+const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// Why the server cannot start: a sentence for the operator.
+#[derive(Debug)]
+pub enum ServeError {
+    /// A key of the configuration.
+    Config(ConfigError),
+    /// The address.
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The store.
+    Store(StoreError),
+    /// The keys.
+    Identity(crate::identity::Error),
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::Listen { address, source } => write!(f, "cannot listen on {address}: {source}"),
+            Self::Store(error) => error.fmt(f),
+            Self::Identity(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ServeError {}
+
+/// A server that is bound to its address but does not answer yet.
+#[derive(Debug)]
+pub struct Server {
+    app: App,
+    listener: TcpListener,
+    address: SocketAddr,
+    tls: Option<Tls>,
+    limits: Limits,
+    rates: Rates,
+    trusted: Vec<Network>,
+    first_key: Option<MadeKey>,
+}
+
+impl Server {
+    /// Binds the address, reads keys and sessions, and on a first start makes the administrator's key.
+    /// The engine should have been started with `metrics.observer()`.
+    pub async fn open(config: &Config, engine: Engine, metrics: Metrics) -> Result<Self, ServeError> {
+        let tls = config.tls().map_err(ServeError::Config)?;
+        let trusted = config.trusted_proxies().map_err(ServeError::Config)?;
+        let settings = config.identity().map_err(ServeError::Config)?;
+        let identity = Identity::new(engine.clone(), settings).map_err(ServeError::Identity)?;
+        let unbound = |source| ServeError::Listen { address: config.listen, source };
+        let listener = TcpListener::bind(config.listen).await.map_err(unbound)?;
+        let address = listener.local_addr().map_err(unbound)?;
+        identity.start().map_err(ServeError::Store)?;
+        let first_key = identity.bootstrap(config.admin_key.clone()).await.map_err(ServeError::Identity)?;
+        let app = App::with(engine, identity, metrics);
+        let limits = config.accept_limits(&trusted);
+        let rates = Rates::new(config.rate_groups());
+        Ok(Self { app, listener, address, tls, limits, rates, trusted, first_key })
+    }
+
+    /// What the routes are built around.
+    pub fn app(&self) -> &App {
+        &self.app
+    }
+
+    /// Where it listens: the port is known now, also if the configuration said 0.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// It speaks HTTPS.
+    pub fn is_tls(&self) -> bool {
+        self.tls.is_some()
+    }
+
+    /// The administrator's key, if one was made just now. To be shown once.
+    pub fn take_first_key(&mut self) -> Option<MadeKey> {
+        self.first_key.take()
+    }
+
+    /// Answers until `shutdown` ends; then finishes what is in flight. Stopping the engine is the caller's.
+    pub async fn run(self, routes: Router, shutdown: impl Future<Output = ()>) {
+        let Self { app, listener, address, tls, limits, rates, trusted, .. } = self;
+        let router = shield(routes, &app, rates.clone(), trusted);
+        let chores = tokio::spawn(chores(app.metrics().clone(), rates));
+        let reloads = tls.clone().map(|tls| tokio::spawn(reload_on_hangup(tls)));
+        tracing::info!(%address, tls = tls.is_some(), "listening");
+        let accepting = accept::run(listener, router, tls, limits, app.metrics().clone(), app.stopping());
+        let told = async {
+            shutdown.await;
+            tracing::info!("stopping: no new connections, finishing what is in flight");
+            app.stop();
+        };
+        tokio::join!(accepting, told);
+        chores.abort();
+        if let Some(reloads) = reloads {
+            reloads.abort();
+        }
+        tracing::info!("stopped");
+    }
+}
+
+/// Puts the gate and the front before the routes. Nothing is reachable without them.
+pub fn shield(routes: Router, app: &App, rates: Rates, trusted: Vec<Network>) -> Router {
+    let gate = Gate { app: app.clone(), rates };
+    let front = Front::new(app.metrics().clone(), trusted);
+    routes.layer(from_fn_with_state(gate, gate::pass)).layer(from_fn_with_state(front, front::pass))
+}
+
+/// Opens and runs in one go, for whoever needs neither the address nor the first key in between.
+pub async fn serve(
+    config: &Config,
+    engine: Engine,
+    metrics: Metrics,
+    routes: impl FnOnce(App) -> Router,
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), ServeError> {
+    let server = Server::open(config, engine, metrics).await?;
+    let routes = routes(server.app().clone());
+    server.run(routes, shutdown).await;
+    Ok(())
+}
+
+async fn chores(metrics: Metrics, rates: Rates) {
+    let (mut upkeep, mut forget) =
+        (tokio::time::interval(UPKEEP_EVERY), tokio::time::interval(RATE_FORGET_EVERY));
+    loop {
+        tokio::select! {
+            _ = upkeep.tick() => metrics.upkeep(),
+            _ = forget.tick() => rates.forget_quiet(),
+        }
+    }
+}
+
+async fn reload_on_hangup(tls: Tls) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut hangups = match signal(SignalKind::hangup()) {
+        Ok(hangups) => hangups,
+        Err(error) => {
+            tracing::warn!(%error, "SIGHUP cannot be heard: certificates are read only at start");
+            return;
+        }
+    };
+    while hangups.recv().await.is_some() {
+        match tls.reload() {
+            Ok(()) => tracing::info!("the certificate was read again"),
+            Err(error) => tracing::error!(%error, "the new certificate is bad; the old one goes on serving"),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The gate: who gets past it, and who is counted.
+
+use tenure_server::{Group, May, Rates, Role, TABLE};
+
+use crate::world::{ADMIN, World, rate, settings};
+
+const OWN: &[&str] = &[
+    "/v1/keys",
+    "/v1/keys/{id}",
+    "/v1/session",
+    "/v1/sessions",
+    "/v1/tickets",
+    "/healthz",
+    "/readyz",
+    "/metrics",
+];
+
+/// From the table itself: every route here × nobody and every role.
+#[tokio::test]
+async fn i19_every_role_gets_what_the_table_says_and_nothing_else() {
+    let world = World::new().await;
+    let mut keys = Vec::new();
+    for role in [Role::Viewer, Role::Editor, Role::Worker, Role::Admin] {
+        keys.push((role, world.key(role.as_str()).await.0));
+    }
+    for rule in TABLE.iter().filter(|rule| OWN.contains(&rule.path)) {
+        let path = rule.path.replace("{id}", "key_none");
+        let body = if rule.method == "POST" { "{}" } else { "" };
+        let nobody = world.send(rule.method, &path, &[], body).await;
+        let is_public = matches!(rule.may, May::Anyone);
+        assert_eq!(nobody.short() != "401 unauthenticated", is_public, "nobody {} {path}", rule.method);
+        for (role, key) in &keys {
+            let reply = world.ask(key, rule.method, &path, body).await;
+            let may = match rule.may {
+                May::Anyone => true,
+                May::Roles { own, other } => own.has(*role) || other.has(*role),
+            };
+            let refused = matches!(reply.status.as_u16(), 401 | 403);
+            assert_eq!(!refused, may, "{role:?} {} {path}: {}", rule.method, reply.text);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_the_table_does_not_know_nobody_reaches() {
+    let world = World::new().await;
+    assert_eq!(world.ask(ADMIN, "GET", "/forgotten", "").await.short(), "403 forbidden");
+    assert_eq!(world.ask(ADMIN, "GET", "/v1/nothing", "").await.short(), "404 not_found");
+    assert_eq!(world.send("GET", "/v1/nothing", &[], "").await.short(), "404 not_found");
+    let put = world.ask(ADMIN, "PUT", "/v1/keys", "{}").await;
+    assert_eq!((put.short().as_str(), put.header("allow")), ("405 method_not_allowed", "GET, POST, HEAD"));
+    assert_eq!(world.ask(ADMIN, "TRACE", "/v1/keys", "").await.short(), "405 method_not_allowed");
+    assert_eq!(world.send("GET", "/v1//keys", &[], "").await.short(), "404 not_found");
+    assert_eq!(world.send("GET", "/v1/keys/", &[], "").await.short(), "404 not_found");
+}
+
+#[tokio::test]
+async fn credentials_must_be_said_once_and_in_the_right_words() {
+    let world = World::new().await;
+    let bearer = format!("Bearer {ADMIN}");
+    let check = async |headers: &[(&str, &str)], expected: &str| {
+        let reply = world.send("GET", "/v1/keys", headers, "").await;
+        assert_eq!(reply.short(), expected, "{headers:?}");
+    };
+    check(&[("authorization", &bearer)], "200").await;
+    check(&[("authorization", &bearer.replace("Bearer", "bearer"))], "200").await;
+    check(&[("authorization", &bearer), ("authorization", &bearer)], "401 unauthenticated").await;
+    check(&[("authorization", &bearer.replace("Bearer", "Basic"))], "401 unauthenticated").await;
+    check(&[("authorization", ADMIN)], "401 unauthenticated").await;
+    check(&[("authorization", "")], "401 unauthenticated").await;
+    check(&[("authorization", "Bearer ")], "401 unauthenticated").await;
+}
+
+#[tokio::test]
+async fn rates_are_told_and_the_one_too_many_is_refused() {
+    let rates = Rates::new([(Group::Admin, rate(1, 3)), (Group::SignIn, rate(1, 2))]);
+    let world = World::with(settings(), rates).await;
+    let first = world.ask(ADMIN, "GET", "/v1/keys", "").await;
+    assert_eq!(first.header("ratelimit"), "\"admin\";r=2;t=1");
+    assert_eq!(first.header("ratelimit-policy"), "\"admin\";q=3;w=3");
+    world.ask(ADMIN, "GET", "/v1/keys", "").await;
+    world.ask(ADMIN, "GET", "/v1/keys", "").await;
+    let refused = world.ask(ADMIN, "GET", "/v1/keys", "").await;
+    assert_eq!(refused.short(), "429 rate_limited");
+    assert_eq!((refused.header("retry-after"), refused.header("ratelimit")), ("1", "\"admin\";r=0;t=1"));
+    assert_eq!(world.ask(ADMIN, "GET", "/healthz", "").await.short(), "200", "health is never limited");
+    assert_eq!(world.ask(ADMIN, "POST", "/v1/tickets", "").await.short(), "201", "another group");
+}
+
+#[tokio::test]
+async fn guessing_keys_is_slowed_at_any_route() {
+    let world = World::with(settings(), Rates::new([(Group::SignIn, rate(1, 2))])).await;
+    let guess = async || world.ask("tnr_guess", "GET", "/v1/keys", "").await.short();
+    assert_eq!(guess().await, "401 unauthenticated");
+    assert_eq!(guess().await, "401 unauthenticated");
+    assert_eq!(guess().await, "429 rate_limited");
+    assert_eq!(world.ask(ADMIN, "GET", "/v1/keys", "").await.short(), "200", "a good key is not a guess");
+}

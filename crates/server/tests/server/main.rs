@@ -1,0 +1,14 @@
+//! The server from outside: through its whole router in this process, and through real sockets.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod gate;
+mod jwt;
+mod keys;
+mod operations;
+mod secrets;
+mod sessions;
+mod tickets;
+mod tls;
+mod wire;
+mod world;

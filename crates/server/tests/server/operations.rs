@@ -1,0 +1,107 @@
+//! Health, readiness and figures.
+
+use std::collections::BTreeMap;
+
+use tenure_server::TABLE;
+
+use crate::world::{ADMIN, World};
+
+#[tokio::test]
+async fn health_is_the_process_and_readiness_the_store() {
+    let world = World::new().await;
+    assert_eq!(world.send("GET", "/healthz", &[], "").await.text, "ok\n");
+    assert_eq!(world.send("GET", "/readyz", &[], "").await.text, "ready\n");
+    assert_eq!(world.send("HEAD", "/healthz", &[], "").await.short(), "200");
+}
+
+#[tokio::test]
+async fn every_answer_carries_the_headers_that_keep_browsers_safe() {
+    let world = World::new().await;
+    for (method, path) in
+        [("GET", "/healthz"), ("GET", "/v1/nothing"), ("GET", "/v1/keys"), ("PUT", "/v1/keys")]
+    {
+        let reply = world.send(method, path, &[], "").await;
+        let csp = reply.header("content-security-policy");
+        assert!(csp.starts_with("default-src 'none'") && csp.contains("frame-ancestors 'none'"), "{path}");
+        assert_eq!(reply.header("x-content-type-options"), "nosniff");
+        assert_eq!(reply.header("referrer-policy"), "no-referrer");
+        assert_eq!(reply.header("strict-transport-security"), "", "only with TLS");
+        assert!(!reply.header("x-request-id").is_empty());
+    }
+    let reply = world.send("GET", "/healthz", &[("x-request-id", "mine-1")], "").await;
+    assert_eq!(reply.header("x-request-id"), "mine-1");
+    let reply = world.send("GET", "/healthz", &[("x-request-id", "<b>")], "").await;
+    assert_ne!(reply.header("x-request-id"), "<b>");
+}
+
+#[tokio::test]
+async fn figures_are_in_prometheus_form() {
+    let world = World::new().await;
+    world.ask(ADMIN, "GET", "/v1/keys", "").await;
+    world.ask("nobody", "GET", "/v1/keys", "").await;
+    world.send("BREW", "/v1/nothing", &[], "").await;
+    let _stream = world.app.metrics().stream("ws");
+    world.app.metrics().resumed("replayed");
+    let reply = world.send("GET", "/metrics", &[], "").await;
+    assert!(reply.header("content-type").starts_with("text/plain; version=0.0.4"));
+    lint(&reply.text);
+    let has = |line: &str| {
+        assert!(reply.text.lines().any(|found| found.starts_with(line)), "{line} in {}", reply.text);
+    };
+    has(
+        "tenure_http_request_seconds_bucket{route=\"/v1/keys\",method=\"GET\",status=\"2xx\",le=\"0.00025\"}",
+    );
+    has("tenure_http_request_seconds_count{route=\"none\",method=\"other\",status=\"4xx\"} 1");
+    has("tenure_refusals_total{code=\"unauthenticated\"} 1");
+    has("tenure_batch_commands_count ");
+    has("tenure_commit_seconds_count ");
+    has("tenure_queue_length 0");
+    has("tenure_sockets{sort=\"ws\"} 1");
+    has("tenure_resumes_total{outcome=\"replayed\"} 1");
+    has("tenure_fold_lag_seconds 0");
+    has("# HELP tenure_commit_seconds ");
+}
+
+/// What `promtool check metrics` looks for, as far as it concerns us.
+fn lint(page: &str) {
+    let mut kinds: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut helped = Vec::new();
+    for line in page.lines().filter(|line| !line.is_empty()) {
+        if let Some(rest) = line.strip_prefix("# HELP ") {
+            let (name, words) = rest.split_once(' ').unwrap();
+            assert!(!words.is_empty());
+            helped.push(name);
+        } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').unwrap();
+            assert!(kinds.insert(name, kind).is_none(), "{name} is typed twice");
+            assert!(helped.contains(&name), "{name} has no help");
+            assert_eq!(name.ends_with("_total"), kind == "counter", "{name} is a {kind}");
+        } else {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            assert!(value.parse::<f64>().is_ok(), "{line}");
+            let name = series.split('{').next().unwrap();
+            let base = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+            let known =
+                kinds.contains_key(name) || base.is_some_and(|base| kinds.get(base) == Some(&"histogram"));
+            assert!(known, "{name} has no type");
+        }
+    }
+    assert!(kinds.len() > 10);
+}
+
+#[test]
+fn every_route_here_has_a_row_and_every_row_stands_once() {
+    let routes = tenure_server::own_routes().into_openapi();
+    for (path, item) in &routes.paths.paths {
+        let methods = [
+            ("GET", item.get.is_some()),
+            ("POST", item.post.is_some()),
+            ("DELETE", item.delete.is_some()),
+            ("PUT", item.put.is_some()),
+        ];
+        for (method, _) in methods.iter().filter(|(_, is_there)| *is_there) {
+            let rows = TABLE.iter().filter(|rule| rule.path == path && rule.method == *method).count();
+            assert_eq!(rows, 1, "{method} {path}");
+        }
+    }
+}
