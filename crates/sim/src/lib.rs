@@ -1,1 +1,54 @@
-//! Soon.
+//! `sim` DOUBTS. A seed makes a world: collections, clients, a network that loses and repeats, a machine
+//! that fails. The real engine and rules run in it, in one thread; an auditor that shares no decision
+//! with them judges every answer, event and row. The same seed is the same history.
+//!
+//! Read [`auditor`] for what is checked, `driver` and `server` for what happens, `client` for who asks.
+
+pub mod auditor;
+mod bugs;
+mod calm;
+mod client;
+mod driver;
+mod flaky;
+pub mod history;
+mod machine;
+pub mod rng;
+mod server;
+mod world;
+
+use auditor::{Figures, Violation};
+pub use bugs::Bug;
+use driver::Driver;
+pub use driver::Tally;
+use flaky::FlakyMachine;
+use history::History;
+use machine::Machine;
+
+/// Happenings before the faults stop, unless somebody says otherwise.
+pub const STEPS: u64 = 1_500;
+
+/// What came of a seed.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The seed.
+    pub seed: u64,
+    /// What broke, if anything did.
+    pub violation: Option<Violation>,
+    /// What happened.
+    pub history: History,
+    /// What the driver did.
+    pub tally: Tally,
+    /// What the auditor judged.
+    pub figures: Figures,
+}
+
+/// Runs a seed.
+pub fn run(seed: u64, steps: u64, bug: Option<Bug>) -> Outcome {
+    run_on(FlakyMachine::new(), seed, steps, bug)
+}
+
+fn run_on<M: Machine>(machine: M, seed: u64, steps: u64, bug: Option<Bug>) -> Outcome {
+    let mut driver = Driver::new(seed, bug, machine);
+    let violation = driver.run(steps).err();
+    Outcome { seed, violation, figures: driver.auditor.figures(), history: driver.history, tally: driver.tally }
+}
