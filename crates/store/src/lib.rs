@@ -6,7 +6,11 @@
 //! and nothing else.
 
 mod batch;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod embedded;
 mod error;
+pub mod limits;
 pub mod memory;
 mod read;
 mod state;

@@ -30,27 +30,33 @@ struct CollectionState {
 
 impl State {
     /// Takes over the rows that a decision changed.
-    pub fn take(&mut self, key: &CollectionKey, changed: Changed) {
+    pub fn take(&mut self, key: &CollectionKey, changed: &Changed) {
         let Changed { collection, items, claims, policies } = changed;
         for (kind, policy) in policies {
-            self.policies.insert(kind, policy);
+            self.policies.insert(kind.clone(), policy.clone());
         }
         if collection.is_none() && items.is_empty() && claims.is_empty() {
             return;
         }
         let state = collection_mut(&mut self.collections, key);
         if collection.is_some() {
-            state.head = collection;
+            state.head.clone_from(collection);
         }
         for (id, item) in items {
             match item {
-                Some(item) => drop(state.items.insert(id, item)),
-                None => drop(state.items.remove(&id)),
+                Some(item) => state.put_item(item.clone()),
+                None => drop(state.items.remove(id)),
             }
         }
         for claim in claims {
-            state.put_claim(claim, &mut self.active_claims);
+            state.put_claim(claim.clone(), &mut self.active_claims);
         }
+    }
+
+    /// Sets a collection's items, given in the order of their ids: much faster than one at a time.
+    pub fn fill_items(&mut self, key: &CollectionKey, items: Vec<Arc<Item>>) {
+        let state = collection_mut(&mut self.collections, key);
+        state.items = items.into_iter().map(|item| (item.id.clone(), item)).collect();
     }
 
     /// Replays an event, as after a restart.
@@ -152,6 +158,15 @@ impl State {
 }
 
 impl CollectionState {
+    /// Makes no second copy of a key that is there.
+    fn put_item(&mut self, item: Arc<Item>) {
+        if let Some(found) = self.items.get_mut(&item.id) {
+            *found = item;
+        } else {
+            self.items.insert(item.id.clone(), item);
+        }
+    }
+
     fn put_claim(&mut self, claim: Arc<Claim>, active_claims: &mut u64) {
         let number = claim.number;
         if claim.state == ClaimState::Active {
@@ -210,7 +225,7 @@ impl RowsMut for State {
     }
 
     fn put_item(&mut self, key: &CollectionKey, item: Arc<Item>) {
-        collection_mut(&mut self.collections, key).items.insert(item.id.clone(), item);
+        collection_mut(&mut self.collections, key).put_item(item);
     }
 
     fn remove_item(&mut self, key: &CollectionKey, id: &ItemId) {

@@ -1,0 +1,115 @@
+//! Looking into the archive beside its writer: read-only connections from a small pool.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use tenure_core::CollectionKey;
+
+use super::bloom::may_have;
+use super::group::KeptPlace;
+use super::sqlite::{hash_of, int, open_read_only, sqlite_error, uint};
+use super::{ArchiveReader, ChunkAsk, ChunkOrder, ChunkRef, VisitChunk};
+use crate::Error;
+use crate::limits::ARCHIVE_READERS_MAX;
+
+/// The readers' connections.
+#[derive(Clone, Debug)]
+pub struct SqliteReader {
+    path: PathBuf,
+    idle: Arc<Mutex<Vec<Connection>>>,
+}
+
+const COLUMNS: &str = "c.key, k.first_seq, k.last_at_ms, k.before, k.bloom, k.data";
+
+impl SqliteReader {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, idle: Arc::default() }
+    }
+
+    /// Lends a connection. One that failed is not taken back.
+    fn with<T>(
+        &self,
+        doing: &'static str,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let failed = |error| sqlite_error(&self.path, doing, error);
+        let idle = self.idle.lock().pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => open_read_only(&self.path).map_err(failed)?,
+        };
+        let answer = read(&connection).map_err(failed)?;
+        let mut idle = self.idle.lock();
+        if idle.len() < ARCHIVE_READERS_MAX {
+            idle.push(connection);
+        }
+        answer
+    }
+}
+
+impl ArchiveReader for SqliteReader {
+    fn chunks(&self, ask: &ChunkAsk<'_>, visit: &mut VisitChunk<'_>) -> Result<(), Error> {
+        self.with("read events", |connection| visit_chunks(connection, ask, visit))
+    }
+
+    fn kept(&self, place: KeptPlace) -> Result<Option<Vec<u8>>, Error> {
+        self.with("read a kept reply", |connection| {
+            let mut find =
+                connection.prepare_cached("SELECT data FROM kept WHERE through = ?1 AND part = ?2")?;
+            find.query_row(params![int(place.through), place.part], |row| row.get(0)).optional().map(Ok)
+        })
+    }
+}
+
+fn visit_chunks(
+    connection: &Connection,
+    ask: &ChunkAsk<'_>,
+    visit: &mut VisitChunk<'_>,
+) -> rusqlite::Result<Result<(), Error>> {
+    let order = match ask.order {
+        ChunkOrder::Oldest => "k.collection, k.first_seq",
+        ChunkOrder::Latest => "k.last_at_ms DESC",
+    };
+    let sql = if ask.collection.is_some() {
+        // `+` keeps the times out of the choice of an index: the collection's own is the narrow one.
+        format!(
+            "SELECT {COLUMNS} FROM chunks k JOIN collections c ON c.id = k.collection
+             WHERE k.collection = (SELECT id FROM collections WHERE key = ?1) AND k.last_seq >= ?2
+             AND k.first_seq >= coalesce((SELECT max(first_seq) FROM chunks WHERE first_seq <= ?2
+                 AND collection = (SELECT id FROM collections WHERE key = ?1)), 0)
+             AND +k.last_at_ms >= ?3 AND k.first_at_ms < ?4 ORDER BY {order}"
+        )
+    } else {
+        format!(
+            "SELECT {COLUMNS} FROM chunks k JOIN collections c ON c.id = k.collection
+             WHERE ?1 IS NULL AND k.last_seq >= ?2 AND k.last_at_ms >= ?3 AND k.first_at_ms < ?4 ORDER BY {order}"
+        )
+    };
+    let mut find = connection.prepare_cached(&sql)?;
+    let key = ask.collection.map(CollectionKey::as_str);
+    let mut rows = find.query(params![key, int(ask.from_seq), ask.at_ms.start, ask.at_ms.end])?;
+    while let Some(row) = rows.next()? {
+        if !may_have(row.get_ref(4)?.as_bytes()?, ask.words) {
+            continue;
+        }
+        match visit_row(row, visit)? {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => return Ok(Err(error)),
+        }
+    }
+    Ok(Ok(()))
+}
+
+fn visit_row(row: &Row<'_>, visit: &mut VisitChunk<'_>) -> rusqlite::Result<Result<bool, Error>> {
+    let Ok(key) = CollectionKey::new(row.get_ref(0)?.as_str()?) else { return Ok(Ok(true)) };
+    let chunk = ChunkRef {
+        first_seq: uint(row.get(1)?),
+        last_at_ms: row.get(2)?,
+        before: hash_of(row.get_ref(3)?),
+        data: row.get_ref(5)?.as_bytes()?,
+    };
+    Ok(visit(&key, chunk))
+}
