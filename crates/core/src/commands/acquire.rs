@@ -81,7 +81,10 @@ pub(crate) fn renew(
         return Reply::Acquired { claim: claim.clone(), how: How::Existing };
     }
     let ttl_ms = ttl_ms.unwrap_or(claim.ttl_ms);
-    let expires_at_ms = renewed_deadline_ms(policy, draft.now_ms, ttl_ms, draft.now_ms);
+    // A shorter TTL counts from the next sign of life: the holder may not hear of this answer, and must
+    // never rely on its claim for longer than we do.
+    let expires_at_ms =
+        renewed_deadline_ms(policy, draft.now_ms, ttl_ms, draft.now_ms).max(claim.expires_at_ms);
     draft.record(Fact::Renewed { claim: claim.number, ttl_ms, expires_at_ms });
     let claim = draft.claim(draft.key, claim.number).expect("a renewed claim is there");
     Reply::Acquired { claim, how: How::Renewed }
