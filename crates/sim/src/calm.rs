@@ -35,7 +35,7 @@ impl<M: Machine> Driver<M> {
         }
         self.quiet = true;
         self.drain()?;
-        self.quiet = false;
+        (self.quiet, self.calm_turns) = (false, 0);
         Ok(())
     }
 
@@ -45,6 +45,9 @@ impl<M: Machine> Driver<M> {
         self.clear_agenda();
         self.history.add(self.now_ms, format_args!("calm"));
         self.restart()?;
+        if let Some(server) = &mut self.server {
+            server.busy_until_ms = self.now_ms;
+        }
         self.drain()?;
         self.auditor.all_over()?;
         self.probe()?;

@@ -85,6 +85,8 @@ pub(crate) struct Driver<M: Machine> {
     pub(crate) skew_ms: i64,
     pub(crate) bug: Option<Bug>,
     pub(crate) quiet: bool,
+    /// Turns since faults have stopped. The first may find what was late before.
+    pub(crate) calm_turns: u64,
     agenda: BTreeMap<(i64, u64), Happening>,
     agenda_next: u64,
     pub(crate) sent: BTreeMap<u64, Sent>,
@@ -116,6 +118,7 @@ impl<M: Machine> Driver<M> {
             skew_ms: 1_700_000_000_000 + rng.range(0, 1_000_000_000),
             bug,
             quiet: false,
+            calm_turns: 0,
             agenda: BTreeMap::new(),
             agenda_next: 0,
             sent: BTreeMap::new(),

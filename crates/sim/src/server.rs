@@ -54,6 +54,8 @@ impl<M: Machine> Driver<M> {
         let weather = self.world.weather.clone();
         let Some(server) = &mut self.server else { return Ok(()) };
         self.tally.turns += 1;
+        let calm_turns = self.calm_turns;
+        self.calm_turns += u64::from(self.quiet);
         let all = server.inbox.len();
         let taken = if !self.quiet && self.chance.chance(150) { self.chance.index(all + 1) } else { all };
         let delivered: Vec<(u64, u64)> = server.inbox.drain(..taken).collect();
@@ -83,7 +85,7 @@ impl<M: Machine> Driver<M> {
             answers: Vec::new(),
             died: result.is_err(),
             fault,
-            quiet: self.quiet,
+            quiet: calm_turns > 0,
         };
         for done in answers {
             let delivery = done.ticket.delivery;

@@ -155,8 +155,8 @@ impl Books {
     pub(crate) fn keep(&mut self, asked: &Asked, now_ms: i64, prediction: &Prediction, sure: bool) {
         if let Some(idempotency) = &asked.idempotency {
             let id = key_id(&asked.command, idempotency);
-            self.keys.keep(id, idempotency.fingerprint, now_ms, &prediction.outcome, sure);
-            self.quiet_commit = true;
+            let kept = self.keys.keep(id, idempotency.fingerprint, now_ms, &prediction.outcome, sure);
+            self.quiet_commit |= kept;
         }
     }
 

@@ -41,7 +41,7 @@ pub(crate) fn key_id(command: &Command, idempotency: &Idempotency) -> KeyId {
 }
 
 impl Keys {
-    /// A request with a key has its outcome. A malformed one is not kept.
+    /// A request with a key has its outcome. A malformed one is not kept; says whether it was.
     pub(crate) fn keep(
         &mut self,
         id: KeyId,
@@ -49,10 +49,12 @@ impl Keys {
         at_ms: i64,
         outcome: &Result<Reply, Refusal>,
         sure: bool,
-    ) {
-        if !matches!(outcome, Err(Refusal::Invalid { .. })) {
+    ) -> bool {
+        let kept = !matches!(outcome, Err(Refusal::Invalid { .. }));
+        if kept {
             self.0.insert(id, Remembered { fingerprint, at_ms, outcome: outcome.clone(), sure });
         }
+        kept
     }
 
     /// A key whose outcome the server surely has.

@@ -80,9 +80,7 @@ pub(crate) fn check_order(books: &Books, asked: &Asked, order: Option<u64>, now_
         if !same_place || !acquire.items.contains(item) || order.is_some_and(|order| order < place) {
             continue;
         }
-        let prediction = books.predict(&waiter.asked, now_ms);
-        let granted = prediction.events.iter().any(|event| matches!(event.fact, Fact::Granted(_)));
-        if prediction.outcome.is_ok() && granted {
+        if would_be_granted(books, waiter, now_ms) {
             let (late, early) = (&asked.command.actor.id, &waiter.asked.command.actor.id);
             return violation(
                 "fcfs",
@@ -91,6 +89,11 @@ pub(crate) fn check_order(books: &Books, asked: &Asked, order: Option<u64>, now_
         }
     }
     Ok(())
+}
+
+fn would_be_granted(books: &Books, waiter: &Waiter, now_ms: i64) -> bool {
+    let prediction = books.predict(&waiter.asked, now_ms);
+    prediction.events.iter().any(|event| matches!(event.fact, Fact::Granted(_)))
 }
 
 /// After a turn without faults nobody waits longer than a second for what is free, or after the end of
@@ -102,7 +105,8 @@ pub(crate) fn check_served(books: &mut Books, now_ms: i64) -> Check {
         if now_ms >= waiter.until_ms + 1_000 {
             return violation("I18", format!("{who} waited until {} and had no answer at {now_ms}", waiter.until_ms));
         }
-        let is_free = books.predict(&waiter.asked, now_ms).outcome.is_ok();
+        // A holder that waits for what it got by another request is not counted: nothing is free.
+        let is_free = would_be_granted(books, waiter, now_ms);
         let since_ms = is_free.then(|| waiter.free_since_ms.unwrap_or(now_ms));
         if since_ms.is_some_and(|since_ms| now_ms >= since_ms + 1_000) {
             let verb = &waiter.asked.command.verb;

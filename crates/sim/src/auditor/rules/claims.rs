@@ -95,7 +95,8 @@ impl Trial<'_> {
             return Reply::Acquired { claim: claim.clone(), how: How::Existing };
         }
         let ttl_ms = ttl_ms.unwrap_or(claim.ttl_ms);
-        let expires_at_ms = lease_end(&self.policy, self.now_ms, ttl_ms, self.now_ms);
+        let lease_ms = lease_end(&self.policy, self.now_ms, ttl_ms, self.now_ms);
+        let expires_at_ms = lease_ms.max(claim.expires_at_ms);
         self.happens(Fact::Renewed { claim: claim.number, ttl_ms, expires_at_ms });
         Reply::Acquired { claim: self.now_is(claim.number), how: How::Renewed }
     }
