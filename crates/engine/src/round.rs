@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tenure_core::command::{Acquire, How};
+use tenure_core::refusal::Why;
 use tenure_core::{
     Changed, ClaimState, CollectionKey, Command, Fact, ItemId, Principal, Refusal, Reply, Rows, Verb, decide,
 };
@@ -57,7 +58,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     /// Claims whose time is up end before anything else is decided, so nobody overtakes a waiter.
     pub(crate) fn expire_due(&mut self) {
         for _ in 0..EXPIRIES_MAX {
-            let Some(timer) = self.timers.pop_due(self.now_ms) else { return };
+            let Some(timer) = self.timers.pop_due(self.now_ms) else { break };
             let Some(claim) = self.overlay.claim(&timer.collection, timer.claim) else { continue };
             if claim.state == ClaimState::Active && claim.expires_at_ms > self.now_ms {
                 self.timers.set(Timer { at_ms: claim.expires_at_ms, ..timer });
@@ -74,8 +75,10 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
                 self.freed.push((timer.collection.clone(), items));
             }
             self.due.push(timer);
-            self.serve_waiters();
         }
+        // Once all of them have ended: else one who waits for several items could take, with the first
+        // that is free, another that somebody has waited for longer.
+        self.serve_waiters();
     }
 
     pub(crate) fn execute(&mut self, pending: Pending<T>) {
@@ -112,6 +115,9 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     /// Callers whose patience has ended get the answer of one last try.
     pub(crate) fn end_waits(&mut self) {
         while let Some(waiter) = self.waiters.pop_ended(self.now_ms) {
+            if waiter.pending.ticket.is_gone() && !self.planted.is(Bug::GrantToGone) {
+                continue;
+            }
             let outcome = self.decide(&waiter.pending.request.command);
             self.conclude(waiter.pending, waiter.key, outcome, true);
             self.serve_waiters();
@@ -183,6 +189,10 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             Fact::ItemRemoved { item, .. } => {
                 self.freed.push((collection.clone(), BTreeSet::from([item.clone()])));
             }
+            // With the item its lock delay is gone; whoever waits may make it anew, or hears of it.
+            Fact::ItemDeleted { before, .. } => {
+                self.freed.push((collection.clone(), BTreeSet::from([before.id.clone()])));
+            }
             _ => {}
         }
     }
@@ -190,6 +200,13 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     /// Offers what became free to those who wait, in the order in which they came.
     fn serve_waiters(&mut self) {
         while let Some((collection, mut items)) = self.freed.pop() {
+            self.freed.retain_mut(|(other, more)| {
+                let same = *other == collection;
+                if same {
+                    items.append(more);
+                }
+                !same
+            });
             let mut after = None;
             while !items.is_empty() {
                 let Some(number) = self.next_waiter(&collection, &items, after) else { break };
@@ -200,8 +217,9 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
                     Err(Refusal::Held { .. }) => {}
                     outcome => {
                         let Some(waiter) = self.waiters.remove(number) else { break };
-                        if outcome.is_ok() {
-                            items.retain(|item| !waiter.items.contains(item));
+                        // One that got back a claim it had already leaves what is free to the next.
+                        if let Ok(Reply::Acquired { claim, how: How::New }) = &outcome {
+                            items.retain(|item| !claim.items.contains(item));
                         }
                         self.conclude(waiter.pending, waiter.key, outcome, true);
                     }
@@ -228,10 +246,25 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         let Verb::Acquire(Acquire { items, .. }) = &command.verb else {
             return self.conclude(pending, key, Err(refusal), false);
         };
+        self.set_delay_timers(&command.collection, &refusal);
         let until_ms = self.now_ms + wait_ms(command);
         let waiter = Waiter { items: items.clone(), until_ms, key, pending };
         if let Some(waiter) = self.waiters.push(waiter) {
             self.answer(waiter.pending.ticket, Err(Refused::Overloaded), false);
+        }
+    }
+
+    /// Somebody waits for the end of a lock delay. The claim's end set a timer for it, unless that was
+    /// before a restart.
+    fn set_delay_timers(&mut self, collection: &CollectionKey, refusal: &Refusal) {
+        let Refusal::Held { items } = refusal else { return };
+        for unavailable in items {
+            if let Why::Delayed { until_ms, .. } = unavailable.why
+                && let Some(item) = self.overlay.item(collection, &unavailable.item)
+            {
+                let collection = collection.clone();
+                self.timers.set(Timer { at_ms: until_ms, claim: item.claim, collection });
+            }
         }
     }
 

@@ -103,6 +103,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             }
         };
         self.now_ms = view.now_ms().unwrap_or(clock_ms + self.offset_ms).max(self.now_ms);
+        let mark = self.waiters.mark();
         let decide_at_ms = if self.planted.is(Bug::StaleTime) { before_ms } else { self.now_ms };
         let mut round = Round::new(&view, decide_at_ms, &mut self.timers, &mut self.waiters, self.planted);
         round.expire_due();
@@ -114,7 +115,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         drop(view);
         report.answered = answered.len();
         report.committed = entries.len();
-        self.finish(entries, answered, due, answers, report)
+        self.finish(Undo { due, mark }, entries, answered, answers, report)
     }
 
     /// When the next turn is due even if nobody asks for anything, on the clock that drives it.
@@ -160,9 +161,9 @@ impl<S: Store, T: Ticket> Turn<S, T> {
 
     fn finish(
         &mut self,
+        undo: Undo,
         entries: Vec<Entry>,
         mut answered: Vec<Answered<T>>,
-        due: Vec<Timer>,
         answers: &mut Vec<Answered<T>>,
         mut report: Report,
     ) -> Result<Report, Error> {
@@ -188,11 +189,15 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             }
             Err(error) => {
                 // Nothing of this turn happened, so no answer of it is true.
-                for timer in due {
+                for timer in undo.due {
                     self.timers.set(timer);
                 }
+                // Nor did anybody have a reason to wait: nothing would call them again.
+                let waiters = self.waiters.take_since(undo.mark);
+                let tickets = answered.into_iter().map(|done| done.ticket);
+                let tickets = tickets.chain(waiters.into_iter().map(|waiter| waiter.pending.ticket));
                 let refused = refused_by(&error);
-                answers.extend(answered.into_iter().map(|done| refuse(done.ticket, self.now_ms, &refused)));
+                answers.extend(tickets.map(|ticket| refuse(ticket, self.now_ms, &refused)));
                 if error.is_fatal() { Err(error) } else { Ok(Report::default()) }
             }
         }
@@ -256,6 +261,14 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         }
         self.store.commit(Batch { at_ms: self.now_ms, entries })
     }
+}
+
+/// What a turn did besides deciding, to be undone should its commit fail.
+struct Undo {
+    /// Timers that were taken out.
+    due: Vec<Timer>,
+    /// Whoever has begun to wait since then did so in this turn.
+    mark: u64,
 }
 
 fn refuse<T>(ticket: T, now_ms: i64, refused: &Refused) -> Answered<T> {

@@ -155,10 +155,20 @@ impl<T: Ticket> Waiters<T> {
         self.waiting.len()
     }
 
+    /// Whoever begins to wait from here on has this number or a higher one.
+    pub(crate) fn mark(&self) -> u64 {
+        self.next
+    }
+
+    /// Those who have begun to wait since then leave, in the order in which they came.
+    pub(crate) fn take_since(&mut self, mark: u64) -> Vec<Waiter<T>> {
+        let numbers: Vec<u64> = self.waiting.range(mark..).map(|(number, _)| *number).collect();
+        numbers.into_iter().filter_map(|number| self.remove(number)).collect()
+    }
+
     /// Everyone leaves, in the order in which they came.
     pub(crate) fn drain(&mut self) -> Vec<Waiter<T>> {
-        let numbers: Vec<u64> = self.waiting.keys().copied().collect();
-        numbers.into_iter().filter_map(|number| self.remove(number)).collect()
+        self.take_since(0)
     }
 
     fn drop_gone(&mut self) {
