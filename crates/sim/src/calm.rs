@@ -82,6 +82,8 @@ impl<M: Machine> Driver<M> {
 
     /// Everything that can be claimed is granted at once, each item to somebody new.
     fn probe(&mut self) -> Result<(), Violation> {
+        // Longer than any lock delay of the workload.
+        self.now_ms += 5_000;
         let mut probes = Vec::new();
         for place in self.world.places.clone() {
             for item in &place.items {

@@ -155,7 +155,7 @@ impl Client {
             items,
             session: rng.chance(600).then(|| rng.pick(&self.sessions).clone()),
             ttl_ms: rng.chance(250).then(|| *rng.pick(&[1_000, 2_000, 3_000, 10_000, 60_000])),
-            wait_ms: rng.chance(450).then(|| *rng.pick(&[1, 300, 2_000, 5_000, 30_000])),
+            wait_ms: rng.chance(550).then(|| *rng.pick(&[1, 300, 2_000, 5_000, 30_000])),
             data: rng.chance(100).then(|| document(rng)),
         })
     }
@@ -171,7 +171,7 @@ impl Client {
         let place = sight.world.places.iter().find(|place| place.key == *collection);
         let Some(place) = place else { return self.ask(collection, Verb::Release { claim }) };
         let guard = Some(Guard::Claim { claim, token });
-        let verb = match rng.weighted(&[32, 8, 6, 8, 14, 4, 10, 10, 6, 3]) {
+        let verb = match rng.weighted(&[36, 8, 6, 8, 6, 3, 12, 10, 8, 3]) {
             0 => {
                 let idle_ms = rng.chance(300).then(|| rng.range(0, 8_000));
                 Verb::Heartbeat { claim, token, idle_ms }
@@ -195,12 +195,12 @@ impl Client {
 
     fn complete(&self, rng: &mut Rng, place: &Place, holding: &Holding, token: u64) -> Complete {
         let words: &[&str] = match place.key.kind() {
-            "task" => &["completed", "ready", "cancelled"],
-            "raffle" => &["sold", "available"],
-            "analysis" => &["READY", "QUEUED", "FAILED"],
+            "task" => &["ready", "partially_completed", "completed", "ready"],
+            "raffle" => &["available", "sold", "available"],
+            "analysis" => &["QUEUED", "READY", "QUEUED"],
             "image" => &["done", "in_progress"],
             "lock" => &["open"],
-            _ => &["done", "open", "again"],
+            _ => &["open", "done", "again", "open"],
         };
         let mut complete = Complete {
             claim: holding.claim,
@@ -256,7 +256,7 @@ impl Client {
         let place = rng.pick(&sight.world.places);
         let item = rng.pick(&place.items).clone();
         let reason: Arc<str> = Arc::from("needed elsewhere");
-        let verb = match rng.weighted(&[10, 8, 30, 12, 3, 6]) {
+        let verb = match rng.weighted(&[10, 8, 25, 14, 3, 2, 14]) {
             0 => Verb::ForceRelease { item, reason },
             1 => {
                 let session = rng.chance(500).then(|| self.sessions[0].clone());
@@ -269,7 +269,19 @@ impl Client {
             }
             3 => Verb::DeleteItem { item, expect: Expect::Any, guard: None },
             4 => return self.set_policy(rng),
-            _ => Verb::CreateCollection,
+            5 => Verb::CreateCollection,
+            _ => {
+                // What is finished can be worked on once more, where an administrator says so.
+                let reset = match place.key.kind() {
+                    "task" => "ready",
+                    "analysis" => "QUEUED",
+                    "image" => "new",
+                    "own" | "other" => "open",
+                    _ => return self.ask(&place.key, Verb::DeleteItem { item, expect: Expect::Any, guard: None }),
+                };
+                let write = ItemWrite { item, status: Some(status(reset)), data: None };
+                Verb::PutItem(PutItem { write, expect: Expect::Any, guard: None })
+            }
         };
         self.ask(&place.key, verb)
     }
@@ -297,7 +309,7 @@ fn put(rng: &mut Rng, place: &Place, sight: &Sight<'_>, guard: Option<Guard>) ->
         // Numbers are sold by completing a claim, and by nothing else.
         _ => &[],
     };
-    let named: Option<Status> = (!words.is_empty() && rng.chance(200)).then(|| status(rng.pick::<&str>(words)));
+    let named: Option<Status> = (!words.is_empty() && rng.chance(120)).then(|| status(rng.pick::<&str>(words)));
     let guard = guard.or_else(|| rng.chance(100).then(|| Guard::NotHeldByOther { item: rng.pick(&place.items).clone() }));
     let write = ItemWrite { item, status: named, data: Some(document(rng)) };
     Verb::PutItem(PutItem { write, expect: expect(rng, sight, place), guard })

@@ -11,6 +11,7 @@ use tenure_core::{CollectionKey, Command, Hash, Reply};
 use tenure_engine::{Answer, Idempotency, Refused, Request, Ticket};
 
 use crate::auditor::{Asked, Auditor, Violation};
+use crate::Options;
 use crate::bugs::Bug;
 use crate::client::{Client, Outstanding, Sight};
 use crate::history::History;
@@ -102,7 +103,7 @@ pub(crate) struct Driver<M: Machine> {
 }
 
 impl<M: Machine> Driver<M> {
-    pub(crate) fn new(seed: u64, bug: Option<Bug>, machine: M) -> Self {
+    pub(crate) fn new(seed: u64, options: &Options, machine: M) -> Self {
         let mut rng = Rng::new(seed);
         let world = World::new(&mut rng);
         let clients = (0..world.clients).map(|index| Client::new(index, &mut rng)).collect();
@@ -110,13 +111,13 @@ impl<M: Machine> Driver<M> {
         Self {
             chance,
             now_ms: 0,
-            history: History::default(),
+            history: History::new(options.lines),
             auditor: Auditor::default(),
             tally: Tally::default(),
             machine,
             server: None,
             skew_ms: 1_700_000_000_000 + rng.range(0, 1_000_000_000),
-            bug,
+            bug: options.bug,
             quiet: false,
             calm_turns: 0,
             agenda: BTreeMap::new(),

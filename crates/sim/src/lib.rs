@@ -42,13 +42,30 @@ pub struct Outcome {
     pub figures: Figures,
 }
 
-/// Runs a seed.
-pub fn run(seed: u64, steps: u64, bug: Option<Bug>) -> Outcome {
-    run_on(FlakyMachine::new(), seed, steps, bug)
+/// How seeds are run.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Happenings before the faults stop.
+    pub steps: u64,
+    /// A planted bug.
+    pub bug: Option<Bug>,
+    /// Lines of history that are kept.
+    pub lines: usize,
 }
 
-fn run_on<M: Machine>(machine: M, seed: u64, steps: u64, bug: Option<Bug>) -> Outcome {
-    let mut driver = Driver::new(seed, bug, machine);
-    let violation = driver.run(steps).err();
+impl Default for Options {
+    fn default() -> Self {
+        Self { steps: STEPS, bug: None, lines: 40 }
+    }
+}
+
+/// Runs a seed.
+pub fn run(seed: u64, options: &Options) -> Outcome {
+    run_on(FlakyMachine::new(), seed, options)
+}
+
+fn run_on<M: Machine>(machine: M, seed: u64, options: &Options) -> Outcome {
+    let mut driver = Driver::new(seed, options, machine);
+    let violation = driver.run(options.steps).err();
     Outcome { seed, violation, figures: driver.auditor.figures(), history: driver.history, tally: driver.tally }
 }

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
-use tenure_sim::{Bug, Outcome, run};
+use tenure_sim::{Bug, Options, Outcome, run};
 
 /// Runs seeds and says whether every promise held.
 #[derive(Parser)]
@@ -26,6 +26,9 @@ struct Arguments {
     /// Threads, each with seeds of its own.
     #[arg(long, default_value_t = 2)]
     threads: usize,
+    /// Lines of history to print where a promise breaks.
+    #[arg(long, default_value_t = 40)]
+    lines: usize,
     /// Prints each seed's hash.
     #[arg(long)]
     hashes: bool,
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let first = arguments.seed.unwrap_or(1);
     let alone = arguments.seed.is_some() && !std::env::args().any(|argument| argument.starts_with("--seeds"));
+    let options = Options { steps: arguments.steps, bug: arguments.bug, lines: arguments.lines };
     let count = if alone { 1 } else { arguments.seeds };
     let bar = ProgressBar::new(count);
     if let Ok(style) = ProgressStyle::with_template("{pos}/{len} seeds  {bar:40}  {per_sec}  {eta} left") {
@@ -58,7 +62,7 @@ fn main() -> ExitCode {
                     if seed >= first + count {
                         return;
                     }
-                    let outcome = run(seed, arguments.steps, arguments.bug);
+                    let outcome = run(seed, &options);
                     bar.inc(1);
                     if arguments.hashes {
                         bar.suspend(|| println!("{seed} {:016x}", outcome.history.hash()));

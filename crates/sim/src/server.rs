@@ -8,6 +8,7 @@ use tenure_store::{Reader, Store};
 
 use crate::auditor::{Seen, Violation};
 use crate::driver::{Caller, Driver, Happening};
+use crate::history::Brief;
 use crate::machine::Machine;
 use crate::rng::Rng;
 use crate::world::World;
@@ -184,7 +185,10 @@ impl<M: Machine> Driver<M> {
             let request = self.deliveries.get(delivery).map_or(0, |(request, _)| *request);
             let replayed = if answer.replayed { " again" } else { "" };
             match &answer.outcome {
-                Ok(reply) => self.history.add(self.now_ms, format_args!("{request} is answered{replayed}: {reply:?}")),
+                Ok(reply) => {
+                    let reply = Brief(reply);
+                    self.history.add(self.now_ms, format_args!("{request} is answered{replayed}: {reply}"));
+                }
                 Err(refused) => {
                     self.history.add(self.now_ms, format_args!("{request} is refused{replayed}: {refused:?}"));
                 }

@@ -58,8 +58,9 @@ impl Beliefs {
         }
     }
 
-    /// A deadline was reached or moved.
-    pub(crate) fn happened(&mut self, key: &CollectionKey, event: &Event, time: &Time) -> Check {
+    /// A deadline was reached or moved. `recovered`: by a server that is gone, whose deadlines are not
+    /// the ones that count now.
+    pub(crate) fn happened(&mut self, key: &CollectionKey, event: &Event, time: &Time, recovered: bool) -> Check {
         let (claim, deadline_ms) = match &event.fact {
             Fact::Ended(end) if ran_out(end.reason) => {
                 let judged = self.compare_number(key, end.claim, end.ended_at_ms, time);
@@ -80,7 +81,17 @@ impl Beliefs {
             Fact::ItemPut { under: Some(acted), .. } => (acted.claim, acted.expires_at_ms),
             _ => return Ok(()),
         };
-        self.compare_number(key, claim, deadline_ms, time)
+        if recovered { Ok(()) } else { self.compare_number(key, claim, deadline_ms, time) }
+    }
+
+    /// After a restart, when all deadlines may have moved.
+    pub(crate) fn compare_all(&self, books: &Books, time: &Time) -> Check {
+        for (key, number) in self.0.keys() {
+            if let Some(claim) = books.space(key).claim(*number) {
+                self.compare(key, claim, claim.expires_at_ms, time)?;
+            }
+        }
+        Ok(())
     }
 
     fn compare(&self, key: &CollectionKey, claim: &Claim, deadline_ms: i64, time: &Time) -> Check {

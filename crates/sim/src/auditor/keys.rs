@@ -62,10 +62,12 @@ impl Keys {
         self.0.get(id).is_some_and(|kept| kept.sure && now_ms < kept.at_ms + KEPT_MS)
     }
 
-    /// The server may have this outcome, as the other books have it.
-    pub(crate) fn perhaps(&mut self, id: &KeyId, other: &Self) {
-        if let Some(kept) = other.0.get(id) {
-            self.0.insert(id.clone(), Remembered { sure: false, ..kept.clone() });
+    /// The server may have what the other books have.
+    pub(crate) fn perhaps(&mut self, other: &Self) {
+        for (id, kept) in &other.0 {
+            if self.0.get(id).is_none_or(|known| known.at_ms != kept.at_ms) {
+                self.0.insert(id.clone(), Remembered { sure: false, ..kept.clone() });
+            }
         }
     }
 

@@ -40,7 +40,10 @@ impl Auditor {
             }
             (_, Some(Ok(books))) if promised => books,
             // Nothing tells the two apart but the kept answers: a retry will show.
-            (Ok(books), Some(Ok(perhaps))) => keep_perhaps(books, &perhaps, unknown.as_ref()),
+            (Ok(mut books), Some(Ok(perhaps))) => {
+                books.keys.perhaps(&perhaps.keys);
+                books
+            }
             (Ok(books), _) => {
                 self.figures.unknown[1] += u64::from(unknown.is_some());
                 books
@@ -59,7 +62,8 @@ impl Auditor {
         if resumed {
             self.time.committed_ms = server_ms;
         }
-        self.look_at_explained(false).map(drop)
+        self.look_at_explained(false, true)?;
+        self.beliefs.compare_all(&self.books, &self.time)
     }
 
     /// The books as they must be if the unknown turn was committed, or if there was none.
@@ -194,19 +198,6 @@ fn resume_all(books: &mut Books, at_ms: i64, stopped_at_ms: i64) -> Check {
         }
     }
     Ok(())
-}
-
-/// The turn left nothing to see. What it would have kept under its keys may be there.
-fn keep_perhaps(mut books: Books, perhaps: &Books, unknown: Option<&Unknown>) -> Books {
-    let Some(unknown) = unknown else { return books };
-    for (_, asked) in &unknown.delivered {
-        let Some(idempotency) = &asked.idempotency else { continue };
-        let id = key_id(&asked.command, idempotency);
-        if perhaps.keys.is_kept(&id, unknown.server_ms) && !books.keys.is_kept(&id, unknown.server_ms) {
-            books.keys.perhaps(&id, &perhaps.keys);
-        }
-    }
-    books
 }
 
 fn is_resumed(sealed: &Sealed) -> bool {

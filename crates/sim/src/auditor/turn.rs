@@ -35,7 +35,7 @@ impl Auditor {
         self.judge_answers(seen)?;
         self.books.take_all_by_themselves(seen.server_ms)?;
         self.books.all_explained()?;
-        let touched: BTreeSet<CollectionKey> = self.look_at_explained(seen.quiet)?;
+        let touched: BTreeSet<CollectionKey> = self.look_at_explained(seen.quiet, false)?;
         let committed = !touched.is_empty() || self.books.quiet_commit;
         self.books.quiet_commit = false;
         let live = self.books.spaces().any(|(_, space)| !space.active.is_empty());
@@ -108,6 +108,8 @@ impl Auditor {
         let mut next = 0;
         let mut answered = BTreeSet::new();
         for (delivery, answer) in &seen.answers {
+            // Time speaks first, under the policies of that moment.
+            self.books.take_all_by_themselves(seen.server_ms)?;
             if !answered.insert(*delivery) {
                 return violation("I12", format!("delivery {delivery} was answered twice"));
             }
@@ -200,6 +202,9 @@ impl Auditor {
         }
         if wait_ms(&asked) > 0 {
             self.books.waiting.begin(delivery, asked, seen.server_ms);
+            if seen.gone.contains(&delivery) {
+                self.books.waiting.leave(delivery);
+            }
         }
         Ok(())
     }
@@ -220,10 +225,15 @@ impl Auditor {
     }
 
     /// What was just explained, for everyone who counts or believes something.
-    pub(super) fn look_at_explained(&mut self, quiet: bool) -> Result<BTreeSet<CollectionKey>, Violation> {
+    pub(super) fn look_at_explained(
+        &mut self,
+        quiet: bool,
+        recovered: bool,
+    ) -> Result<BTreeSet<CollectionKey>, Violation> {
         let mut touched = BTreeSet::new();
         for (key, sealed) in std::mem::take(&mut self.books.explained) {
             self.look_at(&key, &sealed, quiet)?;
+            self.beliefs.happened(&key, &sealed.event, &self.time, recovered)?;
             touched.insert(key);
         }
         Ok(touched)
@@ -242,7 +252,7 @@ impl Auditor {
             }
             _ => {}
         }
-        self.beliefs.happened(key, &sealed.event, &self.time)
+        Ok(())
     }
 
     fn check_in_time(&self, now_ms: i64) -> Check {
