@@ -1,115 +1,116 @@
-//! Measures the embedded store on this machine: `cargo run --release --example measure -p tenure-store`.
+//! Measures the embedded store on this machine, in the system's folder for temporary files:
+//! `cargo run --release --example measure -p tenure-store -- [claims|collections|restart]`.
+#![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tenure_core::command::{Acquire, PutItem};
 use tenure_core::{Command, Expect, ItemId, ItemWrite, Verb, decide};
-use tenure_store::conformance::{Overlay, command, key};
+use tenure_store::conformance::{Overlay, command};
 use tenure_store::embedded::{Embedded, Fold, Options};
 use tenure_store::memory::Memory;
 use tenure_store::{Batch, Error, Store};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const PER_BATCH: usize = 64;
 
+const COMMANDS: usize = 320_000;
+
 fn main() -> Result<(), Error> {
-    let commands = 640_000;
-    for items in [1_000, 100_000, 1_000_000] {
-        let batches = claims_and_releases(items, commands, 1);
-        let events: usize = batches.iter().flat_map(|batch| &batch.entries).map(|entry| entry.events.len()).sum();
-        let dir = tempfile::tempdir().expect("a folder");
-        let options = Options { fold: Fold::Manual, ..Options::default() };
-        let mut store = Embedded::open(dir.path(), &options)?;
-        let journal = timed(|| commit_all(&mut store, batches.clone()))?;
-        let before = cpu();
-        let fold = timed(|| {
-            while store.fold_now(u64::MAX)? > 0 {}
-            Ok(())
-        })?;
-        let fold_cpu = cpu() - before;
-        println!(
-            "{items:>9} items: journal {:>9.0} commands/s, fold {:.2} us and {:.2} us CPU per event",
-            rate(commands, journal),
-            per(fold, events),
-            per(fold_cpu, events),
-        );
-        drop(store);
-        let dir = tempfile::tempdir().expect("a folder");
-        let mut store = Embedded::open(dir.path(), &Options::default())?;
-        let both = timed(|| commit_all(&mut store, batches))?;
-        println!("{:>15}: with the fold beside it {:>9.0} commands/s", "", rate(commands, both));
+    let only = std::env::args().nth(1);
+    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    if wanted("claims") {
+        for items in [1_000, 100_000, 1_000_000] {
+            println!("claims and releases of {items} items:");
+            let mut reference = Memory::default();
+            let puts = put_items(&mut reference, items);
+            claims(&puts, &claims_and_releases(&mut reference, items, 1))?;
+        }
     }
-    for collections in [100, 10_000] {
-        let batches = claims_and_releases(1_000, commands, collections);
-        let dir = tempfile::tempdir().expect("a folder");
-        let options = Options { fold: Fold::Manual, ..Options::default() };
-        let mut store = Embedded::open(dir.path(), &options)?;
-        commit_all(&mut store, batches)?;
-        let before = cpu();
-        while store.fold_now(u64::MAX)? > 0 {}
-        println!("{collections:>9} collections: fold {:.2} us CPU per event", per(cpu() - before, commands));
+    if wanted("collections") {
+        for collections in [100, 10_000] {
+            println!("claims and releases in {collections} collections:");
+            claims(&[], &claims_and_releases(&mut Memory::default(), 1_000_000, collections))?;
+        }
     }
-    restart()
+    if wanted("restart") { restart() } else { Ok(()) }
 }
 
-/// Open with a million items and a 64 MiB tail.
-fn restart() -> Result<(), Error> {
+/// Commits to the bare journal, folds, and then does both at once.
+fn claims(first: &[Batch], batches: &[Batch]) -> Result<(), Error> {
     let dir = tempfile::tempdir().expect("a folder");
     let options = Options { fold: Fold::Manual, ..Options::default() };
     let mut store = Embedded::open(dir.path(), &options)?;
-    let puts = put_items(1_000_000);
-    commit_all(&mut store, puts)?;
-    store.close()?;
-    drop(store);
-    let before = resident();
-    let mut store = None;
-    let idle = timed(|| {
-        store = Some(Embedded::open(dir.path(), &options)?);
+    commit_all(&mut store, first)?;
+    while store.fold_now(u64::MAX)? > 0 {}
+    let (journal, journal_cpu) = timed(|| commit_all(&mut store, batches))?;
+    let (fold, fold_cpu) = timed(|| {
+        while store.fold_now(u64::MAX)? > 0 {}
         Ok(())
     })?;
-    let bytes = (resident() - before) / 1_000_000;
-    println!("open with 1,000,000 items: {:.2} s, {bytes} bytes of memory per item", idle.as_secs_f64());
-    let mut store = store.expect("opened");
-    let mut events = 0;
-    let mut round = 0;
-    // Batches as the engine makes them, until a segment is full.
-    let reader = store.reader();
-    let head = reader.collection(&key("lock/a"))?.expect("it is there");
-    let mut reference = Memory::default();
-    reference.commit(Batch {
-        at_ms: 1,
-        entries: vec![tenure_store::Entry {
-            collection: key("lock/a"),
-            events: Vec::new(),
-            beats: Vec::new(),
-            changed: tenure_core::Changed { collection: Some(head), ..Default::default() },
-            kept: None,
-        }],
-    })?;
-    while store.reader().stats().journal_bytes == stats_at_start(&options) || round == 0 {
-        let batch = decide_batch(&mut reference, claim_round(round, 1_000_000, 1), 1_800_000_000_000 + round as i64);
-        events += batch.entries.iter().map(|entry| entry.events.len()).sum::<usize>();
-        store.commit(batch)?;
-        round += 1;
-        if round > 3_500 {
-            break;
-        }
-    }
+    println!("  journal   {:>9.0} commands/s, {:.2} us CPU each", rate(journal), per(journal_cpu));
+    println!("  fold      {:>9.0} commands/s, {:.2} us CPU each", rate(fold), per(fold_cpu));
     drop(store);
-    let opened = timed(|| Embedded::open(dir.path(), &options).map(drop))?;
-    println!("open with a tail of {round} batches and {events} events as well: {:.2} s", opened.as_secs_f64());
+    let dir = tempfile::tempdir().expect("a folder");
+    let mut store = Embedded::open(dir.path(), &Options::default())?;
+    commit_all(&mut store, first)?;
+    let (both, both_cpu) = timed(|| {
+        commit_all(&mut store, batches)?;
+        store.close()
+    })?;
+    println!("  together  {:>9.0} commands/s, {:.2} us CPU each", rate(both), per(both_cpu));
     Ok(())
 }
 
-fn stats_at_start(options: &Options) -> u64 {
-    options.segment_bytes * 5
+/// Opens with a million items, and then with a full segment of unfolded batches as well.
+fn restart() -> Result<(), Error> {
+    let dir = tempfile::tempdir().expect("a folder");
+    let options = Options { fold: Fold::Manual, ..Options::default() };
+    let mut reference = Memory::default();
+    let mut store = Embedded::open(dir.path(), &options)?;
+    commit_all(&mut store, &put_items(&mut reference, 1_000_000))?;
+    store.close()?;
+    drop(store);
+    let before = resident();
+    let start = Instant::now();
+    let mut store = Embedded::open(dir.path(), &options)?;
+    let bytes = (resident() - before) / 1_000_000;
+    println!("open with 1,000,000 items: {:.2?}, {bytes} bytes of memory per item", start.elapsed());
+    let (mut round, mut journal_bytes) = (0, 0);
+    while journal_bytes < options.segment_bytes {
+        let batch =
+            decide_batch(&mut reference, &claim_round(round, 1_000_000, 1), 1_800_000_000_000 + ms(round));
+        let payload =
+            batch.entries.iter().flat_map(|entry| &entry.events).map(|sealed| sealed.bytes.len() + 24);
+        journal_bytes += (payload.sum::<usize>() as u64).next_multiple_of(4096);
+        store.commit(batch)?;
+        round += 1;
+    }
+    drop((store, reference));
+    let start = Instant::now();
+    drop(Embedded::open(dir.path(), &options)?);
+    println!(
+        "and a tail of {} MiB, {} commands: {:.2?}",
+        journal_bytes >> 20,
+        round * PER_BATCH,
+        start.elapsed()
+    );
+    Ok(())
 }
 
-fn claims_and_releases(items: usize, commands: usize, collections: usize) -> Vec<Batch> {
-    let mut reference = Memory::default();
-    (0..commands / PER_BATCH)
-        .map(|round| decide_batch(&mut reference, claim_round(round, items, collections), 1_700_000_000_000 + round as i64))
-        .collect()
+fn ms(round: usize) -> i64 {
+    i64::try_from(round).expect("a small number")
+}
+
+fn claims_and_releases(reference: &mut Memory, items: usize, collections: usize) -> Vec<Batch> {
+    let rounds = 0..COMMANDS / PER_BATCH;
+    let decide = |round| {
+        decide_batch(reference, &claim_round(round, items, collections), 1_700_000_001_000 + ms(round))
+    };
+    rounds.map(decide).collect()
 }
 
 /// Even rounds claim, odd rounds release what the round before claimed.
@@ -117,39 +118,42 @@ fn claim_round(round: usize, items: usize, collections: usize) -> Vec<Command> {
     (0..PER_BATCH)
         .map(|index| {
             let number = (round / 2 * PER_BATCH + index).wrapping_mul(0x9e37_79b1) % items;
-            let collection = format!("lock/{}", if collections == 1 { "a".to_owned() } else { format!("c{}", number % collections) });
+            let collection = format!(
+                "lock/{}",
+                if collections == 1 { "a".to_owned() } else { format!("c{}", number % collections) }
+            );
             let item = ItemId::new(format!("item-{number:07}")).expect("valid");
             let actor = format!("user-{}", number % 1_000);
             let acquire = Verb::Acquire(Acquire { items: vec![item.clone()], ..Acquire::default() });
-            let verb = if round % 2 == 0 { acquire } else { Verb::ForceRelease { item, reason: Arc::from("x") } };
+            let verb =
+                if round % 2 == 0 { acquire } else { Verb::ForceRelease { item, reason: Arc::from("x") } };
             command(&collection, &actor, verb)
         })
         .collect()
 }
 
-fn put_items(items: usize) -> Vec<Batch> {
-    let mut reference = Memory::default();
+fn put_items(reference: &mut Memory, items: usize) -> Vec<Batch> {
     let at_ms = 1_700_000_000_000;
-    let create = decide_batch(&mut reference, vec![command("lock/a", "ana", Verb::CreateCollection)], at_ms);
+    let create = decide_batch(reference, &[command("lock/c0", "ana", Verb::CreateCollection)], at_ms);
     let rounds = (0..items).collect::<Vec<_>>();
     let puts = rounds.chunks(1_000).map(|numbers| {
         let puts = numbers.iter().map(|number| {
             let item = ItemId::new(format!("item-{number:07}")).expect("valid");
             let write = ItemWrite { item, status: None, data: None };
-            command("lock/a", "ana", Verb::PutItem(PutItem { write, expect: Expect::Any, guard: None }))
+            command("lock/c0", "ana", Verb::PutItem(PutItem { write, expect: Expect::Any, guard: None }))
         });
-        decide_batch(&mut reference, puts.collect(), at_ms)
+        decide_batch(reference, &puts.collect::<Vec<_>>(), at_ms)
     });
     let puts: Vec<_> = puts.collect();
     std::iter::once(create).chain(puts).collect()
 }
 
-fn decide_batch(reference: &mut Memory, commands: Vec<Command>, at_ms: i64) -> Batch {
+fn decide_batch(reference: &mut Memory, commands: &[Command], at_ms: i64) -> Batch {
     let mut batch = Batch { at_ms, entries: Vec::new() };
     {
         let view = reference.load(&[]).expect("loads");
         let mut overlay = Overlay::new(&view);
-        for command in &commands {
+        for command in commands {
             let decided = decide(&overlay, command, at_ms);
             batch.entries.extend(overlay.take(command, None, decided, at_ms).1);
         }
@@ -158,22 +162,23 @@ fn decide_batch(reference: &mut Memory, commands: Vec<Command>, at_ms: i64) -> B
     batch
 }
 
-fn commit_all(store: &mut Embedded, batches: Vec<Batch>) -> Result<(), Error> {
-    batches.into_iter().try_for_each(|batch| store.commit(batch))
+fn commit_all(store: &mut Embedded, batches: &[Batch]) -> Result<(), Error> {
+    batches.iter().try_for_each(|batch| store.commit(batch.clone()))
 }
 
-fn timed(work: impl FnOnce() -> Result<(), Error>) -> Result<Duration, Error> {
-    let start = Instant::now();
+/// The time and the CPU time that some work took.
+fn timed(work: impl FnOnce() -> Result<(), Error>) -> Result<(Duration, Duration), Error> {
+    let (start, cpu_start) = (Instant::now(), cpu());
     work()?;
-    Ok(start.elapsed())
+    Ok((start.elapsed(), cpu() - cpu_start))
 }
 
-fn rate(count: usize, time: Duration) -> f64 {
-    count as f64 / time.as_secs_f64()
+fn rate(time: Duration) -> f64 {
+    COMMANDS as f64 / time.as_secs_f64()
 }
 
-fn per(time: Duration, count: usize) -> f64 {
-    time.as_secs_f64() * 1e6 / count as f64
+fn per(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6 / COMMANDS as f64
 }
 
 fn cpu() -> Duration {

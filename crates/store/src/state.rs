@@ -78,6 +78,11 @@ impl State {
         }
     }
 
+    /// All policies, in no order.
+    pub fn policies(&self) -> impl Iterator<Item = (Arc<str>, Arc<Policy>)> {
+        self.policies.iter().map(|(kind, policy)| (kind.clone(), policy.clone()))
+    }
+
     /// Collections in order, after a key.
     pub fn collections(
         &self,

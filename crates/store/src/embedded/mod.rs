@@ -14,8 +14,11 @@
 //! - `fold` and [`archive`]: behind the commits, rows, events and replies go to SQLite.
 //! - `recover`: opening a folder.
 //! - `reader`, `rebuild`: what readers see.
+//! - [`backup`], [`check`]: the operator's tools.
 
 pub mod archive;
+pub mod backup;
+pub mod check;
 mod commit;
 pub mod disk;
 mod fold;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use parking_lot::RwLock;
-use tenure_core::{CollectionKey, Fact, Rows, Sealed, fold};
+use tenure_core::{CollectionKey, Fact, Refusal, Rows, Sealed, fold};
 
-use super::archive::{Archive, Group, Recorder};
+use super::archive::{Archive, Group, GroupRows, Recorder};
 use super::commit::Embedded;
 use super::disk::Disk;
 use super::fold::Folder;
@@ -17,6 +17,7 @@ use super::live::Live;
 use super::options::{Faults, Options};
 use super::wire::{self, EntryIn};
 use crate::limits::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
+use crate::read::follows;
 use crate::{Error, ReplyKey};
 
 /// The journal's folder in the data folder.
@@ -52,7 +53,7 @@ pub(super) fn open<D: Disk, A: Archive>(
     live.epoch = meta.epoch;
     live.last = meta.folded_through;
     live.folded_through = meta.folded_through;
-    let mut replay = Replay { live, group: Group::default(), faults: options.faults, key: None };
+    let mut replay = Replay { live, group: Group::default(), faults: options.faults, current: None };
     let mut bytes = 0;
     let journal = journal::open(
         disk,
@@ -71,6 +72,7 @@ pub(super) fn open<D: Disk, A: Archive>(
             Ok(())
         },
     )?;
+    replay.put_back();
     let Replay { mut live, group, .. } = replay;
     live.kept.trim(live.high_water_ms);
     live.forget_ended();
@@ -113,8 +115,8 @@ struct Replay {
     /// What the archive will have to take.
     group: Group,
     faults: Faults,
-    /// The last key that was made: most batches are about few collections.
-    key: Option<CollectionKey>,
+    /// The collection at hand, taken out of the group: most batches are about few of them.
+    current: Option<(CollectionKey, GroupRows)>,
 }
 
 impl Replay {
@@ -129,30 +131,23 @@ impl Replay {
     }
 
     fn entry(&mut self, number: u64, entry: EntryIn<'_>) -> Result<(), Error> {
-        let key = match &self.key {
-            Some(key) if key.as_str() == entry.collection => key.clone(),
-            _ => CollectionKey::new(entry.collection).map_err(|refusal| damaged(number, refusal))?,
-        };
+        let (key, mut rows) = self.take_out(entry.collection).map_err(|refusal| damaged(number, refusal))?;
         let mut head = self.live.state.collection(&key).map(|head| (head.seq, head.hash)).unwrap_or_default();
         for bytes in entry.events {
             let sealed = Sealed::read(&head.1, bytes.to_vec()).map_err(|error| damaged(number, error))?;
-            let follows = match sealed.event.fact {
-                Fact::Restored { from_seq, .. } => from_seq == head.0,
-                _ => sealed.event.seq == head.0 + 1,
-            };
-            if !follows {
+            if !follows(&sealed.event, head.0) {
                 let found = sealed.event.seq;
                 return Err(damaged(
                     number,
-                    format!("{key} ends with event {}, but event {found} follows", head.0),
+                    format!("{key} ends with event {}, but {found} follows", head.0),
                 ));
             }
             head = (sealed.event.seq, sealed.hash);
-            self.event(number, &key, sealed);
+            self.event(number, &key, &mut rows, sealed);
         }
-        for beat in entry.beats.iter().filter(|_| !self.faults.forget_beats_on_replay) {
-            let mut recorder = Recorder { state: &mut self.live.state, group: &mut self.group };
-            fold::apply_beat(&mut recorder, &key, beat);
+        let forget = self.faults.forget_beats_on_replay;
+        for beat in entry.beats.iter().filter(|_| !forget) {
+            fold::apply_beat(&mut self.recorder(&mut rows), &key, beat);
         }
         if let Some(kept) = entry.kept.filter(|_| !self.faults.lose_kept_on_replay) {
             let reply_key = ReplyKey {
@@ -163,13 +158,12 @@ impl Replay {
             self.group.add_kept(self.live.kept.keys().id(&reply_key), &reply_key, &kept.kept);
             self.live.kept.insert(&reply_key, kept.kept);
         }
-        self.key = Some(key);
+        self.current = Some((key, rows));
         Ok(())
     }
 
-    fn event(&mut self, number: u64, key: &CollectionKey, sealed: Sealed) {
-        let mut recorder = Recorder { state: &mut self.live.state, group: &mut self.group };
-        fold::apply(&mut recorder, key, &sealed.event, sealed.hash);
+    fn event(&mut self, number: u64, key: &CollectionKey, rows: &mut GroupRows, sealed: Sealed) {
+        fold::apply(&mut self.recorder(rows), key, &sealed.event, sealed.hash);
         if let Fact::Ended(end) = &sealed.event.fact
             && let Some(claim) = self.live.state.claim(key, end.claim)
         {
@@ -178,11 +172,34 @@ impl Replay {
         self.live.add_epoch(&sealed.event.fact);
         self.group.add_epoch(&sealed.event.fact);
         let sealed = Arc::new(sealed);
-        self.group.rows_mut(key).events.push(sealed.clone());
+        rows.events.push(sealed.clone());
         self.live.add_events(key, &[sealed]);
     }
 
+    fn recorder<'a>(&'a mut self, rows: &'a mut GroupRows) -> Recorder<'a> {
+        Recorder { state: &mut self.live.state, rows, policies: &mut self.group.policies }
+    }
+
+    fn take_out(&mut self, name: &str) -> Result<(CollectionKey, GroupRows), Refusal> {
+        if let Some(current) = self.current.take_if(|(key, _)| key.as_str() == name) {
+            return Ok(current);
+        }
+        self.put_back();
+        let key = CollectionKey::new(name)?;
+        let rows = self.group.collections.remove(&key).unwrap_or_default();
+        Ok((key, rows))
+    }
+
+    fn put_back(&mut self) {
+        if let Some((key, rows)) = self.current.take()
+            && (rows.head.is_some() || !rows.claims.is_empty())
+        {
+            self.group.collections.insert(key, rows);
+        }
+    }
+
     fn fold(&mut self, archive: &mut impl Archive) -> Result<(), Error> {
+        self.put_back();
         let group = std::mem::take(&mut self.group);
         archive.fold(&group)?;
         self.live.folded(&group, None);

@@ -17,6 +17,8 @@ pub struct Group {
     pub through: u64,
     /// How many batches.
     pub batches: u64,
+    /// The time of its first batch.
+    pub first_at_ms: i64,
     /// The highest time of any batch.
     pub high_water_ms: i64,
     /// The store's epoch, if the group raised it.
@@ -92,6 +94,9 @@ impl Group {
 
     /// Adds the time of a batch.
     pub(crate) fn add_time(&mut self, number: u64, at_ms: i64) {
+        if self.batches == 0 {
+            self.first_at_ms = at_ms;
+        }
         self.through = number;
         self.batches += 1;
         self.high_water_ms = self.high_water_ms.max(at_ms);
@@ -170,10 +175,11 @@ pub(crate) fn read_kept(
     })
 }
 
-/// Rows that are replayed, with a note of every change for the next fold.
+/// Rows of one collection that are replayed, with a note of every change for the next fold.
 pub(crate) struct Recorder<'a> {
     pub(crate) state: &'a mut State,
-    pub(crate) group: &'a mut Group,
+    pub(crate) rows: &'a mut GroupRows,
+    pub(crate) policies: &'a mut HashMap<Arc<str>, Arc<Policy>>,
 }
 
 impl Rows for Recorder<'_> {
@@ -204,27 +210,27 @@ impl Rows for Recorder<'_> {
 
 impl RowsMut for Recorder<'_> {
     fn put_policy(&mut self, kind: &str, policy: Arc<Policy>) {
-        self.group.policies.insert(Arc::from(kind), policy.clone());
+        self.policies.insert(Arc::from(kind), policy.clone());
         self.state.put_policy(kind, policy);
     }
 
     fn put_collection(&mut self, key: &CollectionKey, collection: Arc<Collection>) {
-        self.group.rows_mut(key).head = Some(collection.clone());
+        self.rows.head = Some(collection.clone());
         self.state.put_collection(key, collection);
     }
 
     fn put_item(&mut self, key: &CollectionKey, item: Arc<Item>) {
-        self.group.rows_mut(key).items.insert(item.id.clone(), Some(item.clone()));
+        self.rows.items.insert(item.id.clone(), Some(item.clone()));
         self.state.put_item(key, item);
     }
 
     fn remove_item(&mut self, key: &CollectionKey, id: &ItemId) {
-        self.group.rows_mut(key).items.insert(id.clone(), None);
+        self.rows.items.insert(id.clone(), None);
         self.state.remove_item(key, id);
     }
 
     fn put_claim(&mut self, key: &CollectionKey, claim: Arc<Claim>) {
-        self.group.rows_mut(key).claims.insert(claim.number, claim.clone());
+        self.rows.claims.insert(claim.number, claim.clone());
         self.state.put_claim(key, claim);
     }
 }

@@ -153,8 +153,13 @@ impl ArchiveReader for MemoryArchive {
             found.sort_by_key(|(_, chunk)| std::cmp::Reverse(chunk.last_at_ms));
         }
         for (key, chunk) in &found {
-            let Chunk { first_seq, last_at_ms, before, data, .. } = chunk;
-            let chunk = ChunkRef { first_seq: *first_seq, last_at_ms: *last_at_ms, before: *before, data };
+            let chunk = ChunkRef {
+                first_seq: chunk.first_seq,
+                last_seq: chunk.last_seq,
+                last_at_ms: chunk.last_at_ms,
+                before: chunk.before,
+                data: &chunk.data,
+            };
             if !visit(key, chunk)? {
                 break;
             }

@@ -9,6 +9,7 @@ mod chunk;
 mod group;
 pub mod memory;
 mod sqlite;
+mod sqlite_fold;
 mod sqlite_load;
 mod sqlite_read;
 
@@ -21,6 +22,7 @@ pub use group::{Group, GroupRows, KeptChunk, KeptPlace};
 pub(crate) use group::{Recorder, read_kept};
 pub use memory::MemoryArchive;
 pub use sqlite::SqliteArchive;
+pub(crate) use sqlite_read::{Inspection, copy_archive};
 use tenure_core::{CollectionKey, Hash};
 
 use crate::{Error, State};
@@ -109,6 +111,8 @@ pub enum ChunkOrder {
 pub struct ChunkRef<'a> {
     /// The first event's number.
     pub first_seq: u64,
+    /// The last event's number.
+    pub last_seq: u64,
     /// The latest time in it.
     pub last_at_ms: i64,
     /// The chain's hash before the first event.

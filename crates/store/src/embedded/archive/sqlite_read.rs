@@ -1,6 +1,6 @@
 //! Looking into the archive beside its writer: read-only connections from a small pool.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -9,8 +9,9 @@ use tenure_core::CollectionKey;
 
 use super::bloom::may_have;
 use super::group::KeptPlace;
-use super::sqlite::{hash_of, int, open_read_only, sqlite_error, uint};
-use super::{ArchiveReader, ChunkAsk, ChunkOrder, ChunkRef, VisitChunk};
+use super::sqlite::{check_format, hash_of, int, open_read_only, sqlite_error, uint};
+use super::sqlite_load::{self, read_meta};
+use super::{ArchiveReader, ChunkAsk, ChunkOrder, ChunkRef, Loaded, Meta, VisitChunk};
 use crate::Error;
 use crate::limits::ARCHIVE_READERS_MAX;
 
@@ -21,7 +22,7 @@ pub struct SqliteReader {
     idle: Arc<Mutex<Vec<Connection>>>,
 }
 
-const COLUMNS: &str = "c.key, k.first_seq, k.last_at_ms, k.before, k.bloom, k.data";
+const COLUMNS: &str = "c.key, k.first_seq, k.last_seq, k.last_at_ms, k.before, k.bloom, k.data";
 
 impl SqliteReader {
     pub(super) fn new(path: PathBuf) -> Self {
@@ -91,7 +92,7 @@ fn visit_chunks(
     let key = ask.collection.map(CollectionKey::as_str);
     let mut rows = find.query(params![key, int(ask.from_seq), ask.at_ms.start, ask.at_ms.end])?;
     while let Some(row) = rows.next()? {
-        if !may_have(row.get_ref(4)?.as_bytes()?, ask.words) {
+        if !may_have(row.get_ref(5)?.as_bytes()?, ask.words) {
             continue;
         }
         match visit_row(row, visit)? {
@@ -107,9 +108,65 @@ fn visit_row(row: &Row<'_>, visit: &mut VisitChunk<'_>) -> rusqlite::Result<Resu
     let Ok(key) = CollectionKey::new(row.get_ref(0)?.as_str()?) else { return Ok(Ok(true)) };
     let chunk = ChunkRef {
         first_seq: uint(row.get(1)?),
-        last_at_ms: row.get(2)?,
-        before: hash_of(row.get_ref(3)?),
-        data: row.get_ref(5)?.as_bytes()?,
+        last_seq: uint(row.get(2)?),
+        last_at_ms: row.get(3)?,
+        before: hash_of(row.get_ref(4)?),
+        data: row.get_ref(6)?.as_bytes()?,
     };
     Ok(visit(&key, chunk))
+}
+
+/// Copies an archive as of one moment, beside its writer. Answers how far the copy is.
+pub(crate) fn copy_archive(from: &Path, to: &Path) -> Result<Meta, Error> {
+    let failed = |error| sqlite_error(from, "be copied", error);
+    let source = open_read_only(from).map_err(failed)?;
+    let target = to.to_str().ok_or_else(|| Error::Unsupported {
+        detail: format!("{} is not text, which SQLite needs for a copy", to.display()),
+    })?;
+    source.execute("VACUUM INTO ?1", [target]).map_err(failed)?;
+    let copy = open_read_only(to).map_err(failed)?;
+    read_meta(&copy).map_err(failed)
+}
+
+/// An archive that is looked at and not changed, by `check`.
+pub(crate) struct Inspection {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Inspection {
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        let failed = |error| sqlite_error(path, "be opened", error);
+        let connection = open_read_only(path).map_err(failed)?;
+        let format = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
+        let application =
+            connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(failed)?;
+        check_format(path, format, application)?;
+        Ok(Self { connection, path: path.to_owned() })
+    }
+
+    /// What SQLite itself finds wrong.
+    pub(crate) fn integrity(&self) -> Result<Vec<String>, Error> {
+        let found = self.connection.prepare("PRAGMA integrity_check(20)").and_then(|mut check| {
+            check.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()
+        });
+        let found = found.map_err(|error| sqlite_error(&self.path, "be checked", error))?;
+        Ok(found.into_iter().filter(|line| line != "ok").collect())
+    }
+
+    pub(crate) fn meta(&self) -> Result<Meta, Error> {
+        read_meta(&self.connection).map_err(|error| sqlite_error(&self.path, "be read", error))
+    }
+
+    /// All rows.
+    pub(crate) fn load(&self) -> Result<Loaded, Error> {
+        sqlite_load::load(&self.connection, &self.path, &mut |_, _| {})
+            .map_err(|error| sqlite_error(&self.path, "be read", error))?
+    }
+
+    /// Visits all chunks of a collection.
+    pub(crate) fn chunks(&self, ask: &ChunkAsk<'_>, visit: &mut VisitChunk<'_>) -> Result<(), Error> {
+        visit_chunks(&self.connection, ask, visit)
+            .map_err(|error| sqlite_error(&self.path, "be read", error))?
+    }
 }

@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use format::{HEAD_BYTES, Header, finish_record};
-pub(crate) use format::{PAGE_BYTES, segment_name};
-pub(crate) use recover::open;
+pub(crate) use format::{PAGE_BYTES, segment_id, segment_name};
+pub(crate) use recover::{newest_batch, open, read_header, verify};
 
 use super::disk::{Disk, DiskFile};
 use super::options::{Faults, Options};
@@ -259,14 +259,20 @@ fn make_segment<D: Disk>(
     Ok(Segment { header, seed: header.seed(), file, path, end: PAGE_BYTES as u64 })
 }
 
-/// The first segment of a new journal, and the journal.
-fn create<D: Disk>(disk: Arc<D>, dir: &Path, store: u64, options: &Options) -> Result<Journal<D>, Error> {
+/// A new journal that begins with this batch.
+pub(crate) fn create<D: Disk>(
+    disk: Arc<D>,
+    dir: &Path,
+    store: u64,
+    first: u64,
+    options: &Options,
+) -> Result<Journal<D>, Error> {
     let next = dir.join(NEXT_NAME);
     let bytes = options.segment_bytes;
     let mut file = disk.open(&next).map_err(|source| io_error(&next, "open", source))?;
     file.allocate(bytes).map_err(|source| io_error(&next, "allocate", source))?;
-    let current = make_segment(&*disk, dir, store, 1, 1, file, bytes)?;
-    let mut journal = with_segments(disk, dir, store, options, VecDeque::new(), current, 1);
+    let current = make_segment(&*disk, dir, store, 1, first, file, bytes)?;
+    let mut journal = with_segments(disk, dir, store, options, VecDeque::new(), current, first);
     journal.sync_dir()?;
     Ok(journal)
 }

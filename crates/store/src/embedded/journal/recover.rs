@@ -28,53 +28,10 @@ pub(crate) fn open<D: Disk>(
     replay: &mut Replay<'_>,
 ) -> Result<Journal<D>, Error> {
     clean(&*disk, dir, options.faults)?;
-    let headers = read_headers(&*disk, dir, store)?;
-    if headers.is_empty() {
-        if folded_through > 0 {
-            return Err(corrupt(
-                dir,
-                format!("it has no segments, but the archive has {folded_through} batches"),
-            ));
-        }
-        return create(disk, dir, store, options);
-    }
-    // Segments before this one are folded; they only wait to be used again.
-    let Some(start) = headers.iter().rposition(|header| header.first <= folded_through + 1) else {
-        let detail = format!(
-            "it begins with batch {}, but the archive ends with batch {folded_through}",
-            headers[0].first
-        );
-        return Err(corrupt(dir, detail));
+    let Some(read) = read_all(&*disk, dir, store, folded_through, options.faults, replay)? else {
+        return create(disk, dir, store, 1, options);
     };
-    let mut bytes = Vec::new();
-    let mut tail = Scan { end: PAGE_BYTES, next: headers[start].first, last: None };
-    let mut newest = start;
-    for (index, header) in headers.iter().enumerate().skip(start) {
-        let path = dir.join(segment_name(header.id));
-        read_segment(&*disk, &path, header, &mut bytes)?;
-        tail = scan_segment(&path, header, &bytes, options.faults, &mut |number, payload| {
-            if number > folded_through { replay(number, payload) } else { Ok(()) }
-        })?;
-        newest = index;
-        match headers.get(index + 1) {
-            Some(following) if following.id != header.id + 1 => {
-                return Err(corrupt(dir, format!("segment {} is missing", header.id + 1)));
-            }
-            Some(following) if following.first != tail.next => {
-                if options.faults.stop_at_first_bad_record_silently {
-                    break;
-                }
-                return Err(hole(&path, &tail, following.first));
-            }
-            Some(_) => {}
-            None => check_tail(&path, header, &bytes, &tail, options.faults)?,
-        }
-    }
-    if tail.next <= folded_through {
-        let detail =
-            format!("it ends with batch {}, but the archive has batch {folded_through}", tail.next - 1);
-        return Err(corrupt(dir, detail));
-    }
+    let ReadJournal { headers, newest, bytes, tail } = read;
     for dropped in &headers[newest + 1..] {
         // Only the planted bug comes here.
         let path = dir.join(segment_name(dropped.id));
@@ -90,19 +47,108 @@ pub(crate) fn open<D: Disk>(
     Ok(with_segments(disk, dir, store, options, full, current, tail.next))
 }
 
+/// Reads the journal as a start would, and changes nothing. Answers the newest batch.
+pub(crate) fn verify<D: Disk>(
+    disk: &D,
+    dir: &Path,
+    store: u64,
+    folded_through: u64,
+    replay: &mut Replay<'_>,
+) -> Result<u64, Error> {
+    let read = read_all(disk, dir, store, folded_through, Faults::default(), replay)?;
+    Ok(read.map_or(0, |read| read.tail.next - 1))
+}
+
+/// The highest number that any record of the newest segment has, whole or not.
+pub(crate) fn newest_batch<D: Disk>(disk: &D, dir: &Path, store: u64) -> Result<u64, Error> {
+    let headers = read_headers(disk, dir, store)?;
+    let Some(header) = headers.last() else { return Ok(0) };
+    let mut bytes = Vec::new();
+    read_segment(disk, &dir.join(segment_name(header.id)), header, &mut bytes)?;
+    let pages = bytes.chunks_exact(PAGE_BYTES).skip(1);
+    let numbers = pages.filter_map(|page| Head::read(page, header.seed())).map(|head| head.number);
+    Ok(numbers.max().unwrap_or(header.first - 1))
+}
+
+/// The journal as it is on disk.
+struct ReadJournal {
+    headers: Vec<Header>,
+    /// The index of the segment that is written to.
+    newest: usize,
+    /// Its bytes.
+    bytes: Vec<u8>,
+    tail: Scan,
+}
+
+/// Replays all segments that are needed. `None` where there is no journal yet.
+fn read_all<D: Disk>(
+    disk: &D,
+    dir: &Path,
+    store: u64,
+    folded_through: u64,
+    faults: Faults,
+    replay: &mut Replay<'_>,
+) -> Result<Option<ReadJournal>, Error> {
+    let headers = read_headers(disk, dir, store)?;
+    if headers.is_empty() {
+        if folded_through > 0 {
+            let detail = format!("it has no segments, but the archive has {folded_through} batches");
+            return Err(corrupt(dir, detail));
+        }
+        return Ok(None);
+    }
+    // Segments before this one are folded; they only wait to be used again.
+    let Some(start) = headers.iter().rposition(|header| header.first <= folded_through + 1) else {
+        let first = headers[0].first;
+        let detail =
+            format!("it begins with batch {first}, but the archive ends with batch {folded_through}");
+        return Err(corrupt(dir, detail));
+    };
+    let mut bytes = Vec::new();
+    let mut tail = Scan { end: PAGE_BYTES, next: headers[start].first, last: None };
+    let mut newest = start;
+    for (index, header) in headers.iter().enumerate().skip(start) {
+        let path = dir.join(segment_name(header.id));
+        read_segment(disk, &path, header, &mut bytes)?;
+        tail = scan_segment(&path, header, &bytes, faults, &mut |number, payload| {
+            if number > folded_through { replay(number, payload) } else { Ok(()) }
+        })?;
+        newest = index;
+        match headers.get(index + 1) {
+            Some(following) if following.id != header.id + 1 => {
+                return Err(corrupt(dir, format!("segment {} is missing", header.id + 1)));
+            }
+            Some(following) if following.first != tail.next => {
+                if faults.stop_at_first_bad_record_silently {
+                    break;
+                }
+                return Err(hole(&path, &tail, following.first));
+            }
+            Some(_) => {}
+            None => check_tail(&path, header, &bytes, &tail, faults)?,
+        }
+    }
+    if tail.next <= folded_through {
+        let last = tail.next - 1;
+        let detail = format!("it ends with batch {last}, but the archive has batch {folded_through}");
+        return Err(corrupt(dir, detail));
+    }
+    Ok(Some(ReadJournal { headers, newest, bytes, tail }))
+}
+
 /// How far a segment's records go.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Scan {
+struct Scan {
     /// Where the next record would be.
-    pub(crate) end: usize,
+    end: usize,
     /// Its number.
-    pub(crate) next: u64,
+    next: u64,
     /// Where the last record is.
     last: Option<usize>,
 }
 
 /// Hands a segment's good records to `replay`, up to its end or to the first bad one.
-pub(crate) fn scan_segment(
+fn scan_segment(
     path: &Path,
     header: &Header,
     bytes: &[u8],
