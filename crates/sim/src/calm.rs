@@ -51,12 +51,15 @@ impl<M: Machine> Driver<M> {
         self.drain()?;
         self.auditor.all_over()?;
         self.probe()?;
+        // Twice: one who has to start anew does so the second time.
+        self.watch(false)?;
         self.watch(false)?;
         self.finish()?;
         // Once more through a stop in good order.
         self.drain()?;
         self.stop_and_start()?;
         self.drain()?;
+        self.watch(false)?;
         self.watch(false)?;
         self.finish()
     }

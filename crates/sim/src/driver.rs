@@ -112,7 +112,7 @@ impl<M: Machine> Driver<M> {
             chance,
             now_ms: 0,
             history: History::new(options.lines),
-            auditor: Auditor::default(),
+            auditor: Auditor::new(machine.retained(), machine.forgets()),
             tally: Tally::default(),
             machine,
             server: None,

@@ -8,7 +8,9 @@ pub mod auditor;
 mod bugs;
 mod calm;
 mod client;
+mod disk;
 mod driver;
+mod embedded;
 mod flaky;
 pub mod history;
 mod machine;
@@ -17,9 +19,10 @@ mod server;
 mod world;
 
 use auditor::{Figures, Violation};
-pub use bugs::Bug;
+pub use bugs::{Bug, StoreBug};
 use driver::Driver;
 pub use driver::Tally;
+use embedded::DiskMachine;
 use flaky::FlakyMachine;
 use history::History;
 use machine::Machine;
@@ -51,17 +54,32 @@ pub struct Options {
     pub bug: Option<Bug>,
     /// Lines of history that are kept.
     pub lines: usize,
+    /// Which store the server runs on.
+    pub on: On,
+}
+
+/// Which store the server runs on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum On {
+    /// The embedded one, on a simulated disk.
+    #[default]
+    Disk,
+    /// The one in memory, whose commits fail by themselves.
+    Memory,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { steps: STEPS, bug: None, lines: 40 }
+        Self { steps: STEPS, bug: None, lines: 40, on: On::Disk }
     }
 }
 
 /// Runs a seed.
 pub fn run(seed: u64, options: &Options) -> Outcome {
-    run_on(FlakyMachine::new(), seed, options)
+    match options.on {
+        On::Disk => run_on(DiskMachine::new(seed, options.bug), seed, options),
+        On::Memory => run_on(FlakyMachine::new(), seed, options),
+    }
 }
 
 fn run_on<M: Machine>(machine: M, seed: u64, options: &Options) -> Outcome {

@@ -29,6 +29,16 @@ pub(crate) trait Machine {
     /// The process ended in good order and gave its store back.
     fn stopped(&mut self, store: Self::Store);
 
+    /// How many events each collection keeps at least; `None` for all.
+    fn retained(&self) -> Option<u64> {
+        None
+    }
+
+    /// Claims that ended long ago may be unknown to the loop.
+    fn forgets(&self) -> bool {
+        false
+    }
+
     /// Work that happens beside the turns: folding the journal into the archive.
     fn errand(&mut self, store: &mut Self::Store, rng: &mut Rng) -> Result<(), Error>;
 }

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
-use tenure_sim::{Bug, Options, Outcome, run};
+use tenure_sim::{Bug, On, Options, Outcome, run};
 
 /// Runs seeds and says whether every promise held.
 #[derive(Parser)]
@@ -23,6 +23,9 @@ struct Arguments {
     /// Plants a bug, to see that it is caught.
     #[arg(long, value_parser = named_bug)]
     bug: Option<Bug>,
+    /// Runs on the memory store instead of the embedded one on a simulated disk.
+    #[arg(long)]
+    memory: bool,
     /// Threads, each with seeds of its own.
     #[arg(long, default_value_t = 2)]
     threads: usize,
@@ -45,7 +48,8 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let first = arguments.seed.unwrap_or(1);
     let alone = arguments.seed.is_some() && !std::env::args().any(|argument| argument.starts_with("--seeds"));
-    let options = Options { steps: arguments.steps, bug: arguments.bug, lines: arguments.lines };
+    let on = if arguments.memory { On::Memory } else { On::Disk };
+    let options = Options { steps: arguments.steps, bug: arguments.bug, lines: arguments.lines, on };
     let count = if alone { 1 } else { arguments.seeds };
     let bar = ProgressBar::new(count);
     if let Ok(style) = ProgressStyle::with_template("{pos}/{len} seeds  {bar:40}  {per_sec}  {eta} left") {
@@ -100,7 +104,8 @@ fn print_failure(outcome: &Outcome, arguments: &Arguments) {
     }
     let steps = if arguments.steps == tenure_sim::STEPS { String::new() } else { format!(" --steps {}", arguments.steps) };
     let bug = arguments.bug.map_or_else(String::new, |bug| format!(" --bug {}", bug.name()));
-    println!("again: cargo run --release -p tenure-sim -- --seed {}{steps}{bug}", outcome.seed);
+    let memory = if arguments.memory { " --memory" } else { "" };
+    println!("again: cargo run --release -p tenure-sim -- --seed {}{steps}{bug}{memory}", outcome.seed);
 }
 
 /// Sums over all seeds.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tenure_core::CollectionKey;
-use tenure_engine::{Feed, From, Pending, Planted, Subscription, Turn};
+use tenure_engine::{Delivery, Feed, From, Pending, Planted, Subscription, Turn};
 use tenure_store::{Reader, Store};
 
 use crate::auditor::{Seen, Violation};
@@ -172,7 +172,7 @@ impl<M: Machine> Driver<M> {
         }
         if !self.quiet && self.chance.chance(self.world.weather.crashes) {
             if self.chance.chance(250) {
-                self.stop();
+                self.stop()?;
             } else {
                 self.crash();
             }
@@ -207,20 +207,20 @@ impl<M: Machine> Driver<M> {
 
     /// A stop in good order and a start right after it.
     pub(crate) fn stop_and_start(&mut self) -> Result<(), Violation> {
-        self.stop();
+        self.stop()?;
         self.clear_agenda();
         self.restart()
     }
 
-    fn stop(&mut self) {
-        let Some(server) = self.server.take() else { return };
+    fn stop(&mut self) -> Result<(), Violation> {
+        let Some(server) = self.server.take() else { return Ok(()) };
         self.tally.stops += 1;
         self.history.add(self.now_ms, format_args!("stop"));
         self.drop_followers();
-        if let Ok(store) = server.turn.close(&mut Vec::new()) {
-            self.machine.stopped(store);
-        }
+        let closed = server.turn.close(&mut Vec::new());
+        let closed = closed.map(|store| self.machine.stopped(store));
         self.down();
+        closed.map_err(|error| Violation::new("I11", format!("the server does not stop: {error}")))
     }
 
     fn down(&mut self) {
@@ -299,10 +299,17 @@ impl<M: Machine> Driver<M> {
                 watcher.subscription = Some(subscription);
             }
             let Some(subscription) = &mut watcher.subscription else { continue };
+            watcher.cursor = None;
             while let Some(delivery) = subscription.try_next().map_err(broken)? {
                 self.auditor.delivered(watcher.id, &delivery, dying)?;
+                if matches!(delivery, Delivery::Resync) {
+                    watcher.subscription = None;
+                    break;
+                }
             }
-            watcher.cursor = Some((server.reader.epoch(), subscription.cursor()));
+            if let Some(subscription) = &watcher.subscription {
+                watcher.cursor = Some((server.reader.epoch(), subscription.cursor()));
+            }
         }
         if !dying {
             self.watch_from_nowhere()?;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use tenure_core::{ClaimState, CollectionKey, Fact, Reply, Sealed};
+use tenure_core::{ClaimState, CollectionKey, Fact, Refusal, Reply, Sealed};
 use tenure_engine::Refused;
 use tenure_store::Reader;
 
@@ -30,6 +30,8 @@ pub(crate) struct Books {
     /// Something was committed without an event: a heartbeat, a kept answer.
     pub(crate) quiet_commit: bool,
     none: Space,
+    /// The loop may have forgotten claims that ended.
+    pub(crate) forgets: bool,
 }
 
 impl Books {
@@ -57,6 +59,9 @@ impl Books {
         let key = &asked.command.collection;
         loop {
             let prediction = self.predict(asked, now_ms);
+            if let Some(forgotten) = self.forgotten(key, &prediction, answer) {
+                return Ok(forgotten);
+            }
             let as_told = answer.is_none_or(|answer| same_reply(&prediction.outcome, answer));
             if as_told && self.next_are(key, &prediction) {
                 self.apply(key, &prediction)?;
@@ -66,6 +71,29 @@ impl Books {
                 return Err(self.blame(asked, &prediction, answer, as_told));
             }
         }
+    }
+
+    /// A claim that ended and was forgotten is answered as one that never was. Nothing happens either way.
+    fn forgotten(
+        &self,
+        key: &CollectionKey,
+        prediction: &Prediction,
+        answer: Option<&Result<Reply, Refused>>,
+    ) -> Option<Prediction> {
+        let Some(Err(Refused::Rule(told))) = answer else { return None };
+        let inner = if let Refusal::InGroup { refusal, .. } = told { refusal } else { told };
+        let Refusal::NotFound { what, id } = inner else { return None };
+        let ended = id.parse().ok().and_then(|number| self.space(key).claim(number));
+        let ended = ended.is_some_and(|claim| claim.state != ClaimState::Active);
+        let forgotten = self.forgets && ended && &**what == "claim";
+        forgotten.then(|| Prediction {
+            outcome: Err(told.clone()),
+            events: Vec::new(),
+            space: self.space(key).clone(),
+            beat: false,
+            policies: Vec::new(),
+            ..prediction.clone()
+        })
     }
 
     pub(crate) fn next_are(&self, key: &CollectionKey, prediction: &Prediction) -> bool {

@@ -40,11 +40,34 @@ impl Auditor {
     /// Something was delivered. `dying`: by a server that died in this turn.
     pub fn delivered(&mut self, follower: u64, delivery: &Delivery, dying: bool) -> Check {
         self.figures.feed += 1;
+        let oldest = |key: &CollectionKey| {
+            // Older numbers than this need not be retained.
+            self.retained.map(|retained| self.log.last_seq(key).saturating_sub(retained))
+        };
+        if let Some(resumed) = self.feeds.may_start_anew(follower, delivery, &oldest) {
+            return resumed;
+        }
         self.feeds.delivered(follower, delivery, dying, &self.log, &self.books)
     }
 }
 
 impl Feeds {
+    /// A follower that fell behind what is retained is told so, and starts with a snapshot.
+    fn may_start_anew(
+        &mut self,
+        id: u64,
+        delivery: &Delivery,
+        oldest: &dyn Fn(&CollectionKey) -> Option<u64>,
+    ) -> Option<Check> {
+        let follower = self.followers.get_mut(&id)?;
+        let behind = follower.cursor.is_some_and(|cursor| Some(cursor) < oldest(&follower.key));
+        let resync = matches!(delivery, Delivery::Resync) && !follower.must_resync;
+        (resync && behind).then(|| {
+            follower.cursor = None;
+            Ok(())
+        })
+    }
+
     fn delivered(&mut self, id: u64, delivery: &Delivery, dying: bool, log: &Log, books: &Books) -> Check {
         let Some(follower) = self.followers.get_mut(&id) else { return Ok(()) };
         let key = &follower.key;

@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use tenure_core::{ClaimState, CollectionKey, Command};
+use tenure_core::{Claim, ClaimState, CollectionKey, Command};
 use tenure_engine::{Answer, Idempotency};
 use tenure_store::{AuditFilter, EventPage, Reader};
 
@@ -139,10 +139,19 @@ pub struct Auditor {
     feeds: Feeds,
     asked: BTreeMap<u64, Arc<Asked>>,
     unknown: Option<Unknown>,
+    retained: Option<u64>,
     figures: Figures,
 }
 
 impl Auditor {
+    /// An auditor of a server that keeps so many events of each collection (or all), and may forget
+    /// claims that ended.
+    pub fn new(retained: Option<u64>, forgets: bool) -> Self {
+        let mut auditor = Self { retained, ..Self::default() };
+        auditor.books.forgets = forgets;
+        auditor
+    }
+
     /// A client sends a request. A retry is a request of its own, with the same key.
     pub fn asked(&mut self, asked: Asked) {
         self.beliefs.asked(&asked);
@@ -166,12 +175,10 @@ impl Auditor {
         let keys: Vec<CollectionKey> = self.log.keys().cloned().collect();
         for key in &keys {
             self.books.compare_rows(key, reader)?;
-            let page = reader.events(key, 0, usize::MAX >> 1).map_err(|error| broken(&error))?;
-            let EventPage::Events(events) = page else {
-                return violation("I15", format!("{key}: the first event is not retained"));
-            };
-            if events != self.log.of(key) {
-                return violation("I14", format!("{key}: the events read at the end are not those that happened"));
+            self.finish_events(key, reader)?;
+            if self.retained.is_some() {
+                // The audit log and old claims live as long as the events.
+                continue;
             }
             let filter = AuditFilter { collection: Some(key.clone()), ..AuditFilter::default() };
             let rows = reader.audit(&filter, usize::MAX >> 1).map_err(|error| broken(&error))?.rows;
@@ -182,12 +189,37 @@ impl Auditor {
             }
             for claim in self.books.space(key).claims.values() {
                 let row = reader.claim(key, claim.number).map_err(|error| broken(&error))?;
-                if claim.state != ClaimState::Active && row.as_deref() != Some(&**claim) {
+                if claim.state != ClaimState::Active && !row.as_deref().is_some_and(|row| same_end(row, claim)) {
                     return violation("I14", format!("{key}: claim {} reads {row:?}, must be {claim:?}", claim.number));
                 }
             }
         }
         self.feeds.finish(&self.log)
+    }
+
+    /// All events are there, or a reader from the first is told that they are not (I15).
+    fn finish_events(&self, key: &CollectionKey, reader: &dyn Reader) -> Check {
+        let log = self.log.of(key);
+        match reader.events(key, 0, usize::MAX >> 1).map_err(|error| broken(&error))? {
+            EventPage::Events(events) if events == log => Ok(()),
+            EventPage::Events(events) => violation(
+                "I14",
+                format!("{key}: {} events are read at the end, {} happened", events.len(), log.len()),
+            ),
+            EventPage::Resync { first, last } => {
+                let retained = self.retained.unwrap_or(u64::MAX).min(log.len() as u64);
+                let kept = last == self.log.last_seq(key) && last - first + 1 >= retained;
+                if !kept {
+                    return violation("I15", format!("{key}: events {first} to {last} are retained, not {retained}"));
+                }
+                let page = reader.events(key, first - 1, usize::MAX >> 1).map_err(|error| broken(&error))?;
+                let from = log.partition_point(|sealed| sealed.event.seq < first);
+                match page {
+                    EventPage::Events(events) if events == log[from..] => Ok(()),
+                    _ => violation("I14", format!("{key}: the retained events are not those that happened")),
+                }
+            }
+        }
     }
 
     /// Every claim has run out and every delay is over: nothing may be left behind (I18).
@@ -199,6 +231,18 @@ impl Auditor {
         }
         Ok(())
     }
+}
+
+/// An ended claim as its events tell it: heartbeats are not among them, so their times may be lost.
+fn same_end(row: &Claim, claim: &Claim) -> bool {
+    let without_beats = |claim: &Claim| Claim {
+        heartbeat_at_ms: 0,
+        acted_at_ms: 0,
+        expires_at_ms: 0,
+        idle: false,
+        ..claim.clone()
+    };
+    without_beats(row) == without_beats(claim)
 }
 
 /// A reader failed although no fault was injected.
