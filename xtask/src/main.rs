@@ -1,2 +1,60 @@
-//! Tasks.
-fn main() {}
+//! The command line of the tasks.
+
+use std::process::ExitCode;
+
+use xtask::cargo::Workspace;
+use xtask::run::Options;
+use xtask::{cargo, house, plan, run};
+
+const HELP: &str = "\
+The project's tasks.
+
+usage: cargo xtask <task>
+
+  test [--keep-going] [step …]  run every step, or only the named ones, in order;
+                                stop at the first that fails unless --keep-going
+  house                         check the house rules alone
+  layers                        check which crate depends on which, alone
+  fix                           let clippy and rustfmt mend what they can
+  help                          this text";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match task(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(sentence) => {
+            eprintln!("xtask: {sentence}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn task(arguments: &[&str]) -> Result<(), String> {
+    match arguments {
+        ["test", rest @ ..] => run::test(&Workspace::read()?, &Options::parse(rest)?),
+        ["house"] => house::report(&house::check(&Workspace::read()?)?),
+        ["layers"] => house::report(&house::check_layers(&Workspace::read()?)),
+        ["fix"] => {
+            cargo::run(&[
+                "clippy",
+                "--fix",
+                "--allow-dirty",
+                "--allow-staged",
+                "--workspace",
+                "--all-targets",
+                "--locked",
+            ])?;
+            cargo::run(&["fmt", "--all"])
+        }
+        ["help" | "--help" | "-h"] => {
+            println!("{HELP}\n\nsteps of test:");
+            for step in plan::STEPS {
+                println!("  {:<12} {}", step.name, step.why);
+            }
+            Ok(())
+        }
+        [] => Err(format!("which task?\n\n{HELP}")),
+        [unknown, ..] => Err(format!("there is no task like `{unknown}` with these arguments\n\n{HELP}")),
+    }
+}

@@ -18,7 +18,7 @@ pub struct Decision {
     pub reply: Reply,
     /// What happened, in order.
     pub events: Vec<Arc<Sealed>>,
-    /// The heartbeats.
+    /// The heartbeats, at most one for a claim. Replayed after the events.
     pub beats: Vec<Beat>,
     /// The rows after it.
     pub changed: Changed,
@@ -47,7 +47,8 @@ pub fn decide(rows: &dyn Rows, command: &Command, now_ms: i64) -> Result<Decisio
         Verb::Group(verbs) => decide_group(&mut draft, verbs)?,
         verb => decide_verb(&mut draft, verb)?,
     };
-    let Draft { collection, items, claims, policies, events, beats, .. } = draft;
+    let beats = draft.final_beats();
+    let Draft { collection, items, claims, policies, events, .. } = draft;
     let changed = Changed {
         collection,
         items: items.into_iter().collect(),
@@ -81,13 +82,16 @@ fn decide_verb(draft: &mut Draft<'_>, verb: &Verb) -> Result<Reply, Refusal> {
     if let Verb::Restore { epoch } = verb {
         return Ok(commands::restore(draft, *epoch));
     }
-    if draft.key.kind() == SYSTEM_KIND {
+    // Tenure keeps documents of its own (API keys, sessions) as anyone does; nothing there is claimed,
+    // and the server lets nobody name the kind.
+    let documents = matches!(verb, Verb::CreateCollection | Verb::PutItem(_) | Verb::DeleteItem { .. });
+    if draft.key.kind() == SYSTEM_KIND && (!documents || *draft.key == policies) {
         return Err(Refusal::invalid("collection", "the kind tenure is Tenure's own"));
     }
     let kind = draft.key.kind();
     let policy = draft
         .policy(kind)
-        .or_else(|| Policy::preset(kind).map(Arc::new))
+        .or_else(|| Policy::preset(kind))
         .ok_or_else(|| Refusal::not_found("kind", kind))?;
     if let Verb::CreateCollection = verb {
         return Ok(create_collection(draft));
@@ -95,6 +99,7 @@ fn decide_verb(draft: &mut Draft<'_>, verb: &Verb) -> Result<Reply, Refusal> {
     if draft.collection(draft.key).is_none() {
         match verb {
             Verb::Acquire(_) if policy.create_on_claim => drop(create_collection(draft)),
+            Verb::PutItem(_) if kind == SYSTEM_KIND => drop(create_collection(draft)),
             _ => return Err(Refusal::not_found("collection", draft.key)),
         }
     }
@@ -119,7 +124,7 @@ fn decide_verb(draft: &mut Draft<'_>, verb: &Verb) -> Result<Reply, Refusal> {
             commands::delete_item(draft, &policy, item, *expect, guard.as_ref())
         }
         Verb::Expire { claim } => Ok(commands::expire(draft, &policy, *claim)),
-        Verb::Resume { shift_ms } => Ok(commands::resume(draft, *shift_ms)),
+        Verb::Resume { shift_ms } => Ok(commands::resume(draft, &policy, *shift_ms)),
         Verb::Group(_) => Err(Refusal::invalid("commands", "a group holds no groups")),
         Verb::CreateCollection | Verb::SetPolicy { .. } | Verb::Restore { .. } => {
             unreachable!("answered above")

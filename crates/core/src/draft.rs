@@ -20,7 +20,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) claims: BTreeMap<u64, Arc<Claim>>,
     pub(crate) policies: Vec<(Arc<str>, Arc<Policy>)>,
     pub(crate) events: Vec<Arc<Sealed>>,
-    pub(crate) beats: Vec<Beat>,
+    /// The claims that a heartbeat changed.
+    beaten: Vec<u64>,
 }
 
 impl<'a> Draft<'a> {
@@ -35,7 +36,7 @@ impl<'a> Draft<'a> {
             claims: BTreeMap::new(),
             policies: Vec::new(),
             events: Vec::new(),
-            beats: Vec::new(),
+            beaten: Vec::new(),
         }
     }
 
@@ -64,10 +65,25 @@ impl<'a> Draft<'a> {
     }
 
     /// A heartbeat changed a claim.
-    pub(crate) fn beat(&mut self, beat: Beat) {
+    pub(crate) fn beat(&mut self, beat: &Beat) {
         let key = self.key;
-        fold::apply_beat(self, key, &beat);
-        self.beats.push(beat);
+        fold::apply_beat(self, key, beat);
+        if !self.beaten.contains(&beat.claim) {
+            self.beaten.push(beat.claim);
+        }
+    }
+
+    /// The heartbeats as they stand at the end, one for each claim: a store replays a decision's
+    /// events first and its heartbeats after them, and must not bring back what an event changed.
+    pub(crate) fn final_beats(&self) -> Vec<Beat> {
+        let claims = self.beaten.iter().filter_map(|number| self.claims.get(number));
+        let beats = claims.map(|claim| Beat {
+            claim: claim.number,
+            heartbeat_at_ms: claim.heartbeat_at_ms,
+            expires_at_ms: claim.expires_at_ms,
+            idle: claim.idle,
+        });
+        beats.collect()
     }
 }
 

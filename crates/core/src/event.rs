@@ -39,6 +39,8 @@ pub enum Fact {
         ttl_ms: i64,
         /// The new deadline.
         expires_at_ms: i64,
+        /// An administrator's words, where it was claimed by force.
+        note: Option<Arc<str>>,
     },
     /// An item joined a claim, whose token is this event's number from here on.
     ItemAdded {
@@ -215,7 +217,9 @@ impl Fact {
     pub fn action(&self) -> &'static str {
         match self {
             Self::CollectionCreated => "collection_created",
-            Self::Granted(Grant { forced: Some(_), .. }) => "LOCK_FORCE_CLAIM",
+            Self::Granted(Grant { forced: Some(_), .. }) | Self::Renewed { note: Some(_), .. } => {
+                "LOCK_FORCE_CLAIM"
+            }
             Self::Granted(_) => "claim_granted",
             Self::Renewed { .. } => "claim_renewed",
             Self::ItemAdded { .. } => "item_added",

@@ -17,7 +17,7 @@ pub fn apply(rows: &mut impl RowsMut, key: &CollectionKey, event: &Event, hash: 
     match &event.fact {
         Fact::CollectionCreated | Fact::Nudged { .. } | Fact::Restored { .. } => {}
         Fact::Granted(grant) => grant_claim(rows, key, event, grant),
-        Fact::Renewed { claim, ttl_ms, expires_at_ms } => change(rows, key, *claim, |claim| {
+        Fact::Renewed { claim, ttl_ms, expires_at_ms, .. } => change(rows, key, *claim, |claim| {
             claim.ttl_ms = *ttl_ms;
             claim.expires_at_ms = *expires_at_ms;
             claim.heartbeat_at_ms = event.at_ms;
@@ -30,6 +30,7 @@ pub fn apply(rows: &mut impl RowsMut, key: &CollectionKey, event: &Event, hash: 
                 claim.items.push(item.id.clone());
                 claim.token = event.seq;
                 claim.acted_at_ms = event.at_ms;
+                claim.idle = false;
             });
         }
         Fact::ItemRemoved { claim, item } => {
@@ -39,6 +40,7 @@ pub fn apply(rows: &mut impl RowsMut, key: &CollectionKey, event: &Event, hash: 
             change(rows, key, *claim, |claim| {
                 claim.items.retain(|held| held != item);
                 claim.acted_at_ms = event.at_ms;
+                claim.idle = false;
             });
         }
         Fact::Advanced { claim, phase, since_ms, ttl_ms, expires_at_ms, .. } => {
@@ -66,14 +68,11 @@ pub fn apply(rows: &mut impl RowsMut, key: &CollectionKey, event: &Event, hash: 
         }
         Fact::PolicySet { kind, policy, .. } => rows.put_policy(kind, policy.clone()),
         Fact::Resumed { shift_ms } => {
-            // A claim whose deadline had passed before the pause stays void.
-            let paused_at_ms = event.at_ms - shift_ms;
+            // Those that had run out before the pause were ended before this event.
             for number in rows.active_claims(key) {
                 change(rows, key, number, |claim| {
-                    if claim.expires_at_ms > paused_at_ms {
-                        claim.expires_at_ms += shift_ms;
-                        claim.acted_at_ms += shift_ms;
-                    }
+                    claim.expires_at_ms += shift_ms;
+                    claim.acted_at_ms += shift_ms;
                 });
             }
         }

@@ -1,16 +1,29 @@
 //! A kind's numbers. The four applications are four policies; a user's own kind is a fifth.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{
     ITEMS_PER_CLAIM_MAX, LOCK_DELAY_MS_MAX, PHASES_MAX, STATUSES_MAX, TTL_MS_MAX, TTL_MS_MIN, WAIT_MS_MAX,
 };
+use crate::names::SYSTEM_KIND;
 use crate::{Refusal, Status};
 
 const SECOND_MS: i64 = 1_000;
 const HOUR_MS: i64 = 3_600 * SECOND_MS;
+
+/// Made once: every command looks its policy up.
+static PRESETS: LazyLock<[(&str, Arc<Policy>); 6]> = LazyLock::new(|| {
+    [
+        ("task", Arc::new(Policy::task())),
+        ("raffle", Arc::new(Policy::raffle())),
+        ("analysis", Arc::new(Policy::analysis())),
+        ("image", Arc::new(Policy::image())),
+        ("lock", Arc::new(Policy::lock())),
+        (SYSTEM_KIND, Arc::new(Policy::lease("none", HOUR_MS))),
+    ]
+});
 
 /// What happens when a phase's time is up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,19 +87,14 @@ pub struct Policy {
 
 impl Policy {
     /// The policy that a built-in kind has until somebody sets another.
-    pub fn preset(kind: &str) -> Option<Self> {
-        match kind {
-            "task" => Some(Self::task()),
-            "raffle" => Some(Self::raffle()),
-            "analysis" => Some(Self::analysis()),
-            "image" => Some(Self::image()),
-            "lock" => Some(Self::lock()),
-            _ => None,
-        }
+    pub fn preset(kind: &str) -> Option<Arc<Self>> {
+        PRESETS.iter().find(|(preset, _)| *preset == kind).map(|(_, policy)| policy.clone())
     }
 
     /// The kinds that have a preset.
-    pub const PRESETS: [&str; 5] = ["task", "raffle", "analysis", "image", "lock"];
+    pub fn preset_kinds() -> impl Iterator<Item = &'static str> {
+        PRESETS.iter().map(|(kind, _)| *kind).filter(|kind| *kind != SYSTEM_KIND)
+    }
 
     /// One editor works on a task at a time, visibly, while active.
     pub fn task() -> Self {

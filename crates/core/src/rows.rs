@@ -20,6 +20,9 @@ use crate::chain::Hash;
 use crate::limits::{PRINCIPAL_ID_BYTES_MAX, PRINCIPAL_NAME_BYTES_MAX};
 use crate::{CollectionKey, ItemId, Json, Policy, Refusal, SessionId, Status};
 
+/// The id under which Tenure itself acts.
+const SYSTEM_ID: &str = "system";
+
 /// Who: an id that the host application knows, and the name that people see.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Principal {
@@ -36,6 +39,9 @@ impl Principal {
         if id.is_empty() || id.len() > PRINCIPAL_ID_BYTES_MAX || id.chars().any(char::is_control) {
             return Err(Refusal::invalid("holder.id", "has 1 to 256 bytes and no control characters"));
         }
+        if &*id == SYSTEM_ID {
+            return Err(Refusal::invalid("holder.id", "system is Tenure's own"));
+        }
         if name.len() > PRINCIPAL_NAME_BYTES_MAX || name.chars().any(char::is_control) {
             return Err(Refusal::invalid("holder.name", "has at most 200 bytes and no control characters"));
         }
@@ -44,7 +50,7 @@ impl Principal {
 
     /// Tenure itself: expiry, start, restore.
     pub fn system() -> Self {
-        Self { id: Arc::from("system"), name: Arc::from("Tenure") }
+        Self { id: Arc::from(SYSTEM_ID), name: Arc::from("Tenure") }
     }
 }
 

@@ -9,9 +9,20 @@ use crate::{AtEnd, Claim, EndReason, Fact, Phase, Policy, Rows};
 
 /// The claim as it is now: phases that ended by themselves have advanced, and past its last deadline
 /// it has expired. Does nothing to a claim whose time is not up.
-pub(crate) fn settle(draft: &mut Draft<'_>, policy: &Policy, mut claim: Arc<Claim>) -> Arc<Claim> {
+pub(crate) fn settle(draft: &mut Draft<'_>, policy: &Policy, claim: Arc<Claim>) -> Arc<Claim> {
+    let now_ms = draft.now_ms;
+    settle_as_of(draft, policy, claim, now_ms)
+}
+
+/// The claim as it was at this time, now or earlier.
+pub(crate) fn settle_as_of(
+    draft: &mut Draft<'_>,
+    policy: &Policy,
+    mut claim: Arc<Claim>,
+    at_ms: i64,
+) -> Arc<Claim> {
     use crate::ClaimState::Active;
-    while claim.state == Active && draft.now_ms >= claim.expires_at_ms {
+    while claim.state == Active && at_ms >= claim.expires_at_ms {
         let next = policy.phase(&claim.phase).and_then(|(phase, next)| match phase.at_end {
             AtEnd::Advance => next,
             AtEnd::Release => None,

@@ -155,8 +155,9 @@ impl Engine {
     /// held items are told that it stops.
     pub fn stop(&self) -> Result<(), Error> {
         self.0.queue.close();
-        let thread = self.0.thread.lock().take();
-        match thread.map(JoinHandle::join) {
+        // Held to the end: whoever else stops it waits until it has stopped.
+        let mut thread = self.0.thread.lock();
+        match thread.take().map(JoinHandle::join) {
             None | Some(Ok(Ok(()))) => Ok(()),
             Some(Ok(Err(error))) => Err(error),
             Some(Err(panic)) => std::panic::resume_unwind(panic),
@@ -201,12 +202,16 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// Closes the queue however the loop ends, so that nobody waits for a thread that is gone.
-struct Closing<'a>(&'a Queue);
+/// Closes the queue however the loop ends, and tells those in it, so that nobody waits for a thread
+/// that is gone.
+struct Closing<'a>(&'a Queue, &'a Time);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
-        self.0.abandon();
+        let server_time_ms = self.1.now_ms();
+        for pending in self.0.abandon() {
+            pending.ticket.send(Answer { server_time_ms, outcome: Err(Refused::Stopped), replayed: false });
+        }
     }
 }
 
@@ -216,7 +221,7 @@ fn run<S: Store>(
     time: &Time,
     options: &Options,
 ) -> Result<(), Error> {
-    let closing = Closing(queue);
+    let closing = Closing(queue, time);
     let mut answers = Vec::new();
     let mut answered = 0;
     loop {
@@ -229,6 +234,9 @@ fn run<S: Store>(
             Taken::Closed => break,
         };
         let result = turn.run(time.clock.now_ms(), inbox, &mut answers);
+        if result.is_err() {
+            turn.dismiss(&mut answers);
+        }
         time.newest_ms.fetch_max(turn.now_ms(), Ordering::AcqRel);
         answered = answers.len();
         let mut errands = Vec::new();

@@ -28,3 +28,8 @@ pub use limits::{BATCH_MAX, FEED_RING_MAX, MARK_MS, QUEUE_MAX, WAITERS_MAX};
 pub use planted::{Bug, Planted};
 pub use request::{Answer, Idempotency, Refused, ReplyTo, Request, Ticket};
 pub use turn::{Answered, Pending, Report, Turn};
+
+/// The README's example, kept compiling and running.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

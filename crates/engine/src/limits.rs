@@ -15,3 +15,6 @@ pub(crate) const FEED_PAGE_MAX: usize = 512;
 /// While claims are active, the time is committed at least this often: after a crash a claim gets back
 /// the time since the last commit, so this bounds how much too long it can live.
 pub const MARK_MS: i64 = 5_000;
+/// After the store refused for want of room or because it is away, overdue timers wait this long: a loop
+/// that tries at once would keep a core busy, and nobody else notices a fifth of a second.
+pub(crate) const RETRY_MS: i64 = 200;

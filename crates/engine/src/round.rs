@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tenure_core::command::{Acquire, How};
-use tenure_core::refusal::Why;
+use tenure_core::refusal::{Unavailable, Why};
 use tenure_core::{
     Changed, ClaimState, CollectionKey, Command, Fact, ItemId, Principal, Refusal, Reply, Rows, Verb, decide,
 };
@@ -30,6 +30,8 @@ pub(crate) struct Round<'a, V, T> {
     freed: Vec<(CollectionKey, BTreeSet<ItemId>)>,
     /// Timers taken out in this turn, to be put back should it fail.
     pub(crate) due: Vec<Timer>,
+    /// How many more claims are active after it.
+    pub(crate) active: i64,
     pub(crate) report: Report,
 }
 
@@ -51,6 +53,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             answers: Vec::new(),
             freed: Vec::new(),
             due: Vec::new(),
+            active: 0,
             report: Report::default(),
         }
     }
@@ -60,16 +63,12 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         for _ in 0..EXPIRIES_MAX {
             let Some(timer) = self.timers.pop_due(self.now_ms) else { break };
             let Some(claim) = self.overlay.claim(&timer.collection, timer.claim) else { continue };
-            if claim.state == ClaimState::Active && claim.expires_at_ms > self.now_ms {
-                self.timers.set(Timer { at_ms: claim.expires_at_ms, ..timer });
-                continue;
-            }
             if claim.state == ClaimState::Active {
-                let lag_ms = self.now_ms - claim.expires_at_ms;
-                self.report.expiry_lag_ms = self.report.expiry_lag_ms.max(lag_ms);
-                self.report.expired += 1;
-                self.expire(&timer.collection, timer.claim);
-            } else if self.now_ms >= claim.blocked_until_ms {
+                if claim.expires_at_ms <= self.now_ms {
+                    self.expire(&timer.collection, timer.claim);
+                }
+                self.set_again(&timer);
+            } else if claim.blocked_until_ms > 0 && claim.blocked_until_ms <= self.now_ms {
                 // Its lock delay is over.
                 let items = claim.items.iter().cloned().collect();
                 self.freed.push((timer.collection.clone(), items));
@@ -81,28 +80,48 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         self.serve_waiters();
     }
 
+    /// Forgets some of the timers that no active claim or running lock delay needs.
+    pub(crate) fn sweep_timers(&mut self, active: usize) {
+        let (overlay, now_ms) = (&self.overlay, self.now_ms);
+        self.timers.sweep(active, |timer| {
+            let claim = overlay.claim(&timer.collection, timer.claim);
+            claim.is_some_and(|claim| claim.state == ClaimState::Active || claim.blocked_until_ms > now_ms)
+        });
+    }
+
+    /// A claim that goes on, renewed or in its next phase, needs its timer again.
+    fn set_again(&mut self, timer: &Timer) {
+        let claim = self.overlay.claim(&timer.collection, timer.claim);
+        if let Some(claim) = claim.filter(|claim| claim.holds_at(self.now_ms)) {
+            self.timers.set(Timer { at_ms: claim.expires_at_ms, ..timer.clone() });
+        }
+    }
+
     pub(crate) fn execute(&mut self, pending: Pending<T>) {
         let key = match reply_key(&pending.request) {
             Ok(key) => key,
-            Err(refusal) => return self.answer(pending.ticket, Err(Refused::Rule(refusal)), false),
+            Err(refusal) => return self.answer(pending.ticket, Err(Refused::Rule(refusal))),
         };
         if let (Some(key), Some(idempotency)) = (&key, &pending.request.idempotency) {
             if let Some(kept) = self.overlay.kept(key).filter(|kept| kept.is_kept_at(self.now_ms)) {
-                let outcome = if kept.fingerprint == idempotency.fingerprint {
-                    kept.outcome.clone().map_err(Refused::Rule)
-                } else {
-                    Err(Refused::KeyReused)
-                };
-                return self.answer(pending.ticket, outcome, true);
+                if kept.fingerprint != idempotency.fingerprint {
+                    return self.answer(pending.ticket, Err(Refused::KeyReused));
+                }
+                // The first answer, with its time: a retry reads the very same.
+                let outcome = kept.outcome.clone().map_err(Refused::Rule);
+                let answer = Answer { server_time_ms: kept.at_ms, outcome, replayed: true };
+                return self.answers.push(Answered { ticket: pending.ticket, answer, if_gone: None });
             }
             if self.waiters.is_running(key) {
-                return self.answer(pending.ticket, Err(Refused::InProgress), false);
+                return self.answer(pending.ticket, Err(Refused::InProgress));
             }
         }
         let command = &pending.request.command;
-        if let Verb::Acquire(acquire) = &command.verb {
-            self.settle_before(&command.collection, &acquire.items);
+        if wait_ms(command) > 0 && pending.ticket.is_gone() && !self.planted.is(Bug::GrantToGone) {
+            // Whoever was ready to wait and has left already is not granted anything either.
+            return self.answer(pending.ticket, Err(Refused::Stopped));
         }
+        self.settle_before(&command.collection, &command.verb);
         match self.decide(command) {
             Err(Refusal::Held { items }) if wait_ms(command) > 0 => {
                 self.wait(pending, key, Refusal::Held { items });
@@ -114,7 +133,14 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
 
     /// Callers whose patience has ended get the answer of one last try.
     pub(crate) fn end_waits(&mut self) {
-        while let Some(waiter) = self.waiters.pop_ended(self.now_ms) {
+        while let Some(number) = self.waiters.first_ended(self.now_ms) {
+            // It still stands in the queue while an overdue claim on its items ends: it comes before
+            // those behind it, and not before those ahead.
+            if let Some(waiter) = self.waiters.get(number) {
+                let command = waiter.pending.request.command.clone();
+                self.settle_before(&command.collection, &command.verb);
+            }
+            let Some(waiter) = self.waiters.remove(number) else { continue };
             if waiter.pending.ticket.is_gone() && !self.planted.is(Bug::GrantToGone) {
                 continue;
             }
@@ -124,20 +150,35 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         }
     }
 
-    /// Someone waits for these items: a claim on them that is over ends now, so that the one who
-    /// waits is served before the one who comes.
-    fn settle_before(&mut self, collection: &CollectionKey, items: &[ItemId]) {
+    /// Someone may wait for what this takes: a claim on it that is over ends now, so that the one who
+    /// waits is served before the one who comes, even where the timers are behind.
+    fn settle_before(&mut self, collection: &CollectionKey, verb: &Verb) {
         if self.waiters.len() == 0 {
             return;
         }
-        for item in items {
-            let Some(item) = self.overlay.item(collection, item) else { continue };
-            let Some(claim) = self.overlay.claim(collection, item.claim) else { continue };
-            if claim.state == ClaimState::Active && claim.expires_at_ms <= self.now_ms {
-                self.expire(collection, claim.number);
-                self.serve_waiters();
+        match verb {
+            Verb::Acquire(acquire) => {
+                acquire.items.iter().for_each(|item| self.settle_item(collection, item));
             }
+            Verb::AddItem { item, .. } => self.settle_item(collection, item),
+            Verb::Group(verbs) => verbs.iter().for_each(|verb| self.settle_before(collection, verb)),
+            _ => {}
         }
+    }
+
+    fn settle_item(&mut self, collection: &CollectionKey, id: &ItemId) {
+        let Some(item) = self.overlay.item(collection, id) else { return };
+        let Some(claim) = self.overlay.claim(collection, item.claim) else { return };
+        if claim.state == ClaimState::Active {
+            if claim.expires_at_ms > self.now_ms {
+                return;
+            }
+            self.expire(collection, claim.number);
+        } else if claim.blocked_until_ms > 0 && claim.blocked_until_ms <= self.now_ms {
+            // Its lock delay is over.
+            self.freed.push((collection.clone(), BTreeSet::from([id.clone()])));
+        }
+        self.serve_waiters();
     }
 
     fn expire(&mut self, collection: &CollectionKey, claim: u64) {
@@ -156,11 +197,11 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         if decision.events.is_empty() && decision.beats.is_empty() {
             return Ok(decision.reply);
         }
-        if !self.planted.is(Bug::StaleRows) {
-            self.overlay.take(&command.collection, &decision.changed);
-        }
         for sealed in &decision.events {
             self.follow(&command.collection, sealed.event.seq, &sealed.event.fact);
+        }
+        if !self.planted.is(Bug::StaleRows) {
+            self.overlay.take(&command.collection, &decision.changed);
         }
         self.entries.push(Entry {
             collection: command.collection.clone(),
@@ -172,19 +213,34 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         Ok(decision.reply)
     }
 
-    /// Sets the timers that an event calls for, and notes what it freed.
+    /// Sets the timers that an event calls for, and notes what it freed. The rows are still those from
+    /// before the decision.
     fn follow(&mut self, collection: &CollectionKey, seq: u64, fact: &Fact) {
-        let mut set = |claim, at_ms| {
-            self.timers.set(Timer { at_ms, claim, collection: collection.clone() });
-        };
+        let timer = |claim, at_ms| Timer { at_ms, claim, collection: collection.clone() };
         match fact {
-            Fact::Granted(grant) => set(seq, grant.expires_at_ms),
-            Fact::Renewed { claim, expires_at_ms, .. } | Fact::Advanced { claim, expires_at_ms, .. } => {
-                set(*claim, *expires_at_ms);
+            Fact::Granted(grant) => {
+                self.active += 1;
+                self.timers.set(timer(seq, grant.expires_at_ms));
             }
-            Fact::Ended(end) if end.blocked_until_ms > self.now_ms => set(end.claim, end.blocked_until_ms),
-            Fact::Ended(end) if self.waiters.len() > 0 => {
-                self.freed.push((collection.clone(), end.items.iter().cloned().collect()));
+            Fact::Renewed { claim, expires_at_ms, .. } | Fact::Advanced { claim, expires_at_ms, .. } => {
+                // A deadline that moved later has its timer: the one that comes too early.
+                let before = self.overlay.claim(collection, *claim);
+                if before.is_none_or(|before| *expires_at_ms < before.expires_at_ms) {
+                    self.timers.set(timer(*claim, *expires_at_ms));
+                }
+            }
+            Fact::Ended(end) => {
+                self.active -= 1;
+                if end.reason.state() == ClaimState::Expired {
+                    self.report.expired += 1;
+                    let lag_ms = self.now_ms - end.ended_at_ms;
+                    self.report.expiry_lag_ms = self.report.expiry_lag_ms.max(lag_ms);
+                }
+                if end.blocked_until_ms > self.now_ms {
+                    self.timers.set(timer(end.claim, end.blocked_until_ms));
+                } else if self.waiters.len() > 0 {
+                    self.freed.push((collection.clone(), end.items.iter().cloned().collect()));
+                }
             }
             Fact::ItemRemoved { item, .. } => {
                 self.freed.push((collection.clone(), BTreeSet::from([item.clone()])));
@@ -217,8 +273,9 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
                     Err(Refusal::Held { .. }) => {}
                     outcome => {
                         let Some(waiter) = self.waiters.remove(number) else { break };
-                        // One that got back a claim it had already leaves what is free to the next.
-                        if let Ok(Reply::Acquired { claim, how: How::New }) = &outcome {
+                        // What it was given may be another claim of its session: the items are then
+                        // still free for the next.
+                        if let Ok(Reply::Acquired { claim, .. }) = &outcome {
                             items.retain(|item| !claim.items.contains(item));
                         }
                         self.conclude(waiter.pending, waiter.key, outcome, true);
@@ -246,24 +303,24 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         let Verb::Acquire(Acquire { items, .. }) = &command.verb else {
             return self.conclude(pending, key, Err(refusal), false);
         };
-        self.set_delay_timers(&command.collection, &refusal);
         let until_ms = self.now_ms + wait_ms(command);
+        // A running claim has its timer; a lock delay from before a restart does not.
+        if let Refusal::Held { items } = &refusal {
+            self.time_delays(&command.collection.clone(), items);
+        }
         let waiter = Waiter { items: items.clone(), until_ms, key, pending };
         if let Some(waiter) = self.waiters.push(waiter) {
-            self.answer(waiter.pending.ticket, Err(Refused::Overloaded), false);
+            self.answer(waiter.pending.ticket, Err(Refused::Overloaded));
         }
     }
 
-    /// Somebody waits for the end of a lock delay. The claim's end set a timer for it, unless that was
-    /// before a restart.
-    fn set_delay_timers(&mut self, collection: &CollectionKey, refusal: &Refusal) {
-        let Refusal::Held { items } = refusal else { return };
-        for unavailable in items {
-            if let Why::Delayed { until_ms, .. } = unavailable.why
-                && let Some(item) = self.overlay.item(collection, &unavailable.item)
+    fn time_delays(&mut self, collection: &CollectionKey, items: &[Unavailable]) {
+        for Unavailable { item, why } in items {
+            if let Why::Delayed { until_ms, .. } = why
+                && let Some(item) = self.overlay.item(collection, item)
             {
-                let collection = collection.clone();
-                self.timers.set(Timer { at_ms: until_ms, claim: item.claim, collection });
+                let (claim, collection) = (item.claim, collection.clone());
+                self.timers.set(Timer { at_ms: *until_ms, claim, collection });
             }
         }
     }
@@ -287,7 +344,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             }
             _ => None,
         };
-        let answer = self.answer_of(outcome.map_err(Refused::Rule), false);
+        let answer = self.answer_of(outcome.map_err(Refused::Rule));
         self.answers.push(Answered { ticket, answer, if_gone });
     }
 
@@ -298,8 +355,10 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         idempotency: &Idempotency,
         outcome: &Result<Reply, Refusal>,
     ) {
-        // A malformed request has no outcome worth keeping: the client must change it anyway.
-        if matches!(outcome, Err(Refusal::Invalid { .. })) || self.planted.is(Bug::ForgetReply) {
+        // A malformed request, alone or in a group, has no outcome worth keeping: the client must
+        // change it anyway.
+        let malformed = outcome.as_ref().is_err_and(|refusal| refusal.code() == "invalid");
+        if malformed || self.planted.is(Bug::ForgetReply) {
             return;
         }
         let kept = Arc::new(Kept {
@@ -324,13 +383,13 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         }
     }
 
-    fn answer(&mut self, ticket: T, outcome: Result<Reply, Refused>, replayed: bool) {
-        let answer = self.answer_of(outcome, replayed);
+    fn answer(&mut self, ticket: T, outcome: Result<Reply, Refused>) {
+        let answer = self.answer_of(outcome);
         self.answers.push(Answered { ticket, answer, if_gone: None });
     }
 
-    fn answer_of(&self, outcome: Result<Reply, Refused>, replayed: bool) -> Answer {
-        Answer { server_time_ms: self.now_ms, outcome, replayed }
+    fn answer_of(&self, outcome: Result<Reply, Refused>) -> Answer {
+        Answer { server_time_ms: self.now_ms, outcome, replayed: false }
     }
 }
 

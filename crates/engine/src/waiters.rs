@@ -117,12 +117,8 @@ impl<T: Ticket> Waiters<T> {
     }
 
     /// The first caller whose patience has ended.
-    pub(crate) fn pop_ended(&mut self, now_ms: i64) -> Option<Waiter<T>> {
-        let (until_ms, number) = *self.by_end.first()?;
-        if until_ms > now_ms {
-            return None;
-        }
-        self.remove(number)
+    pub(crate) fn first_ended(&self, now_ms: i64) -> Option<u64> {
+        self.by_end.first().filter(|(until_ms, _)| *until_ms <= now_ms).map(|(_, number)| *number)
     }
 
     pub(crate) fn next_ms(&self) -> Option<i64> {
@@ -155,20 +151,15 @@ impl<T: Ticket> Waiters<T> {
         self.waiting.len()
     }
 
-    /// Whoever begins to wait from here on has this number or a higher one.
-    pub(crate) fn mark(&self) -> u64 {
+    /// The number that the next caller will have.
+    pub(crate) fn next_number(&self) -> u64 {
         self.next
     }
 
-    /// Those who have begun to wait since then leave, in the order in which they came.
-    pub(crate) fn take_since(&mut self, mark: u64) -> Vec<Waiter<T>> {
-        let numbers: Vec<u64> = self.waiting.range(mark..).map(|(number, _)| *number).collect();
+    /// Everyone with this number or a later one leaves, in the order in which they came.
+    pub(crate) fn drain_from(&mut self, number: u64) -> Vec<Waiter<T>> {
+        let numbers: Vec<u64> = self.waiting.range(number..).map(|(number, _)| *number).collect();
         numbers.into_iter().filter_map(|number| self.remove(number)).collect()
-    }
-
-    /// Everyone leaves, in the order in which they came.
-    pub(crate) fn drain(&mut self) -> Vec<Waiter<T>> {
-        self.take_since(0)
     }
 
     fn drop_gone(&mut self) {

@@ -1,8 +1,6 @@
 //! The beginning and the end of a seed, without chance: what is there to claim, and what must be true
 //! once the faults have stopped (I18).
 
-use std::sync::Arc;
-
 use tenure_core::command::{Acquire, How, PutItem};
 use tenure_core::{
     CollectionKey, Command, Expect, ItemId, ItemWrite, Policy, Principal, Reply, Verb,
@@ -119,7 +117,7 @@ impl<M: Machine> Driver<M> {
     fn is_claimable(&self, key: &CollectionKey, item: &ItemId) -> bool {
         let Some(server) = &self.server else { return false };
         let set = server.reader.policy(key.kind()).ok().flatten();
-        let Some(policy) = set.or_else(|| Policy::preset(key.kind()).map(Arc::new)) else { return false };
+        let Some(policy) = set.or_else(|| Policy::preset(key.kind())) else { return false };
         let row = server.reader.item(key, item).ok().flatten();
         row.is_some_and(|row| policy.claimable.contains(&row.status))
     }

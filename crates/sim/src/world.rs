@@ -61,10 +61,10 @@ impl World {
             policies.push((Arc::from(kind), Arc::new(random_policy(rng))));
         }
         // Presets count in minutes. Some seeds shorten them, so that their claims end, too.
-        for kind in Policy::PRESETS {
+        for kind in Policy::preset_kinds() {
             if rng.chance(500) {
                 let preset = Policy::preset(kind).expect("a preset has a policy");
-                policies.push((Arc::from(kind), Arc::new(hastened(preset))));
+                policies.push((Arc::from(kind), Arc::new(hastened((*preset).clone()))));
             }
         }
         let calm = rng.chance(150);

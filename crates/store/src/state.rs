@@ -18,11 +18,13 @@ pub struct State {
     active_claims: u64,
 }
 
-/// One collection's rows. Items are ordered, so that lists page without sorting.
+/// One collection's rows. Items are found by hash, since a decision looks each of them up several times;
+/// their ids are kept in order beside it, so that lists page without sorting.
 #[derive(Clone, Debug, Default)]
 struct CollectionState {
     head: Option<Arc<Collection>>,
-    items: BTreeMap<ItemId, Arc<Item>>,
+    items: HashMap<ItemId, Arc<Item>>,
+    order: BTreeSet<ItemId>,
     claims: HashMap<u64, Arc<Claim>>,
     active: BTreeSet<u64>,
     by_holder: HashMap<Arc<str>, BTreeSet<u64>>,
@@ -45,7 +47,7 @@ impl State {
         for (id, item) in items {
             match item {
                 Some(item) => state.put_item(item.clone()),
-                None => drop(state.items.remove(id)),
+                None => state.remove_item(id),
             }
         }
         for claim in claims {
@@ -56,6 +58,7 @@ impl State {
     /// Sets a collection's items, given in the order of their ids: much faster than one at a time.
     pub fn fill_items(&mut self, key: &CollectionKey, items: Vec<Arc<Item>>) {
         let state = collection_mut(&mut self.collections, key);
+        state.order = items.iter().map(|item| item.id.clone()).collect();
         state.items = items.into_iter().map(|item| (item.id.clone(), item)).collect();
     }
 
@@ -102,7 +105,8 @@ impl State {
             return Page { rows: Vec::new(), more: false };
         };
         let from = filter.after.as_ref().map_or(Unbounded, Excluded);
-        let rows = state.items.range::<ItemId, _>((from, Unbounded)).map(|(_, item)| item);
+        let ids = state.order.range::<ItemId, _>((from, Unbounded));
+        let rows = ids.filter_map(|id| state.items.get(id));
         let rows = rows.filter(|item| filter.status.as_ref().is_none_or(|status| item.status == *status));
         let rows = rows.filter(|item| {
             filter.held.is_none_or(|(held, now_ms)| {
@@ -146,7 +150,7 @@ impl State {
     pub fn snapshot(&self, key: &CollectionKey, epoch: u64) -> Option<Snapshot> {
         let state = self.collections.get(key)?;
         let head = state.head.clone()?;
-        let items = state.items.values().cloned().collect();
+        let items = state.order.iter().filter_map(|id| state.items.get(id)).cloned().collect();
         let claims = state.active.iter().filter_map(|number| state.claims.get(number)).cloned().collect();
         Some(Snapshot { epoch, head, items, claims })
     }
@@ -163,13 +167,18 @@ impl State {
 }
 
 impl CollectionState {
-    /// Makes no second copy of a key that is there.
     fn put_item(&mut self, item: Arc<Item>) {
-        if let Some(found) = self.items.get_mut(&item.id) {
-            *found = item;
+        if let Some(known) = self.items.get_mut(&item.id) {
+            *known = item;
         } else {
+            self.order.insert(item.id.clone());
             self.items.insert(item.id.clone(), item);
         }
+    }
+
+    fn remove_item(&mut self, id: &ItemId) {
+        self.items.remove(id);
+        self.order.remove(id);
     }
 
     fn put_claim(&mut self, claim: Arc<Claim>, active_claims: &mut u64) {
@@ -234,7 +243,7 @@ impl RowsMut for State {
     }
 
     fn remove_item(&mut self, key: &CollectionKey, id: &ItemId) {
-        collection_mut(&mut self.collections, key).items.remove(id);
+        collection_mut(&mut self.collections, key).remove_item(id);
     }
 
     fn put_claim(&mut self, key: &CollectionKey, claim: Arc<Claim>) {

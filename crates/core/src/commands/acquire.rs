@@ -15,8 +15,10 @@ pub(crate) fn acquire(draft: &mut Draft<'_>, policy: &Policy, acquire: &Acquire)
     if let Some(claim) = claim_of_session(draft, policy, acquire) {
         return Ok(Reply::Acquired { claim, how: How::Existing });
     }
-    if let Some(claim) = own_claim_on_all(draft, policy, acquire) {
-        return Ok(renew(draft, policy, &claim, acquire.ttl_ms));
+    if let Some(claim) = own_claim_on_all(draft, policy, acquire)
+        && !names_finished(draft, policy, acquire)
+    {
+        return Ok(renew(draft, policy, &claim, acquire.ttl_ms, None));
     }
     let mut granted = Vec::with_capacity(acquire.items.len());
     let mut unavailable = Vec::new();
@@ -76,16 +78,16 @@ pub(crate) fn renew(
     policy: &Policy,
     claim: &Arc<Claim>,
     ttl_ms: Option<i64>,
+    note: Option<Arc<str>>,
 ) -> Reply {
     if !is_renewable(policy, claim) {
         return Reply::Acquired { claim: claim.clone(), how: How::Existing };
     }
     let ttl_ms = ttl_ms.unwrap_or(claim.ttl_ms);
-    // A shorter TTL counts from the next sign of life: the holder may not hear of this answer, and must
-    // never rely on its claim for longer than we do.
+    // A shorter TTL or a stricter policy takes no time away: the holder's other tab may count on it.
     let expires_at_ms =
         renewed_deadline_ms(policy, draft.now_ms, ttl_ms, draft.now_ms).max(claim.expires_at_ms);
-    draft.record(Fact::Renewed { claim: claim.number, ttl_ms, expires_at_ms });
+    draft.record(Fact::Renewed { claim: claim.number, ttl_ms, expires_at_ms, note });
     let claim = draft.claim(draft.key, claim.number).expect("a renewed claim is there");
     Reply::Acquired { claim, how: How::Renewed }
 }
@@ -134,6 +136,12 @@ fn own_claim_on_all(draft: &mut Draft<'_>, policy: &Policy, acquire: &Acquire) -
     let claim = active_claim(draft, policy, &item)?;
     let covers = claim.holder.id == draft.actor.id && acquire.items.iter().all(|id| claim.items.contains(id));
     covers.then_some(claim)
+}
+
+/// What is finished is never claimed again, not even by the one who finished it and still holds it.
+fn names_finished(draft: &Draft<'_>, policy: &Policy, acquire: &Acquire) -> bool {
+    let mut items = acquire.items.iter().filter_map(|id| draft.item(draft.key, id));
+    items.any(|item| policy.finished.contains(&item.status))
 }
 
 fn check_holder_limit(draft: &mut Draft<'_>, policy: &Policy) -> Result<(), Refusal> {

@@ -40,7 +40,7 @@ pub(crate) fn force_claim(
     let mut previous = None;
     if let Some(claim) = current {
         if claim.holder.id == draft.actor.id {
-            return Ok(renew(draft, policy, &claim, None));
+            return Ok(renew(draft, policy, &claim, None, Some(reason.clone())));
         }
         previous = Some(claim.holder.clone());
         let end = end_of(draft, policy, &claim, EndReason::TakenOver, Some(reason.clone()));

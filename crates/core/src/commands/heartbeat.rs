@@ -26,7 +26,7 @@ pub(crate) fn heartbeat(
     {
         // The times stay; only the reason is noted, for when it runs out.
         if !claim.idle {
-            draft.beat(Beat {
+            draft.beat(&Beat {
                 claim: number,
                 heartbeat_at_ms: claim.heartbeat_at_ms,
                 expires_at_ms: claim.expires_at_ms,
@@ -41,7 +41,7 @@ pub(crate) fn heartbeat(
     if expires_at_ms <= claim.expires_at_ms && expires_at_ms < draft.now_ms + claim.ttl_ms {
         return Ok(unchanged(NotRenewed::MaxHold));
     }
-    draft.beat(Beat {
+    draft.beat(&Beat {
         claim: number,
         heartbeat_at_ms: draft.now_ms,
         // A policy may have become stricter since; a heartbeat never takes time away.

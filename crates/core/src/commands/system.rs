@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::draft::Draft;
 use crate::limits::RESTORE_STEP;
 use crate::names::{SYSTEM_KIND, check_kind};
-use crate::timer::settle;
+use crate::timer::{settle, settle_as_of};
 use crate::{Fact, Policy, Refusal, Reply, Rows};
 
 pub(crate) fn set_policy(
@@ -18,7 +18,7 @@ pub(crate) fn set_policy(
         return Err(Refusal::invalid("kind", "tenure is Tenure's own"));
     }
     policy.validate()?;
-    let before = draft.policy(kind).or_else(|| Policy::preset(kind).map(Arc::new));
+    let before = draft.policy(kind).or_else(|| Policy::preset(kind));
     draft.record(Fact::PolicySet { kind: kind.clone(), policy: policy.clone(), before });
     Ok(Reply::Done)
 }
@@ -31,8 +31,19 @@ pub(crate) fn expire(draft: &mut Draft<'_>, policy: &Policy, number: u64) -> Rep
     }
 }
 
-pub(crate) fn resume(draft: &mut Draft<'_>, shift_ms: i64) -> Reply {
-    if shift_ms > 0 && !draft.active_claims(draft.key).is_empty() {
+/// Claims are settled as they stood when the server went away, so that each of those that are left
+/// was alive then and gets the whole time back.
+pub(crate) fn resume(draft: &mut Draft<'_>, policy: &Policy, shift_ms: i64) -> Reply {
+    if shift_ms <= 0 {
+        return Reply::Done;
+    }
+    let paused_at_ms = draft.now_ms - shift_ms;
+    for number in draft.active_claims(draft.key) {
+        if let Some(claim) = draft.claim(draft.key, number) {
+            settle_as_of(draft, policy, claim, paused_at_ms);
+        }
+    }
+    if !draft.active_claims(draft.key).is_empty() {
         draft.record_as_system(Fact::Resumed { shift_ms });
     }
     Reply::Done

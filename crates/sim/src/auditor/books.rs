@@ -120,6 +120,16 @@ impl Books {
 
     /// The next event is one that time alone explains.
     pub(crate) fn take_by_itself(&mut self, key: &CollectionKey, now_ms: i64) -> Result<bool, Violation> {
+        self.take_as_of(key, now_ms, Some(now_ms))
+    }
+
+    /// The next event is one that time alone had brought about by then, told at that time or whenever.
+    pub(crate) fn take_as_of(
+        &mut self,
+        key: &CollectionKey,
+        as_of_ms: i64,
+        told_at_ms: Option<i64>,
+    ) -> Result<bool, Violation> {
         let Some(sealed) = self.queue.get(key).and_then(VecDeque::front) else { return Ok(false) };
         let event = &sealed.event;
         let number = match &event.fact {
@@ -128,8 +138,9 @@ impl Books {
             _ => return Ok(false),
         };
         let Some(policy) = rules::policy_of(&self.policies, key.kind()) else { return Ok(false) };
-        let expected = rules::overdue(self.space(key), &policy, number, now_ms);
-        let by_itself = &*event.actor.id == SYSTEM_ID && event.at_ms == now_ms;
+        let expected = rules::overdue(self.space(key), &policy, number, as_of_ms);
+        let in_time = told_at_ms.is_none_or(|told_at_ms| event.at_ms == told_at_ms);
+        let by_itself = &*event.actor.id == SYSTEM_ID && in_time;
         if !by_itself || expected.as_ref() != Some(&event.fact) {
             return Ok(false);
         }

@@ -50,7 +50,8 @@ impl Keys {
         outcome: &Result<Reply, Refusal>,
         sure: bool,
     ) -> bool {
-        let kept = !matches!(outcome, Err(Refusal::Invalid { .. }));
+        let malformed = outcome.as_ref().is_err_and(|refusal| refusal.code() == "invalid");
+        let kept = !malformed;
         if kept {
             self.0.insert(id, Remembered { fingerprint, at_ms, outcome: outcome.clone(), sure });
         }
@@ -75,13 +76,14 @@ impl Keys {
     pub(crate) fn judge(&mut self, id: &KeyId, fingerprint: Hash, now_ms: i64, answer: &Answer) -> Retry {
         let kept = self.0.get_mut(id).filter(|kept| now_ms < kept.at_ms + KEPT_MS);
         let Some(kept) = kept else {
-            return if answer.replayed {
+            return if answer.replayed || matches!(answer.outcome, Err(Refused::KeyReused)) {
                 Retry::Judged(violation("I11", format!("key {} was replayed, but had no outcome", id.2)))
             } else {
                 Retry::First
             };
         };
-        if !answer.replayed {
+        let reused = matches!(answer.outcome, Err(Refused::KeyReused));
+        if !answer.replayed && !reused {
             if !kept.sure {
                 return Retry::First;
             }
@@ -94,6 +96,9 @@ impl Keys {
             Err(Refused::KeyReused) if kept.fingerprint != fingerprint => Ok(()),
             _ if kept.fingerprint != fingerprint => {
                 violation("I13", format!("key {} came with another request and was not refused", id.2))
+            }
+            _ if answer.server_time_ms != kept.at_ms => {
+                violation("I11", format!("key {} was answered at another time than at first", id.2))
             }
             outcome if same_reply(&kept.outcome, outcome) => Ok(()),
             outcome => violation(

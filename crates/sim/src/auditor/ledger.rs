@@ -92,10 +92,8 @@ impl Ledger {
                 (thing.exists, thing.claim, thing.status) = (false, None, None);
             }
             Fact::Resumed { shift_ms } => {
-                let stopped_at_ms = event.at_ms - shift_ms;
                 for number in &self.live {
-                    let Some(hold) = self.claims.get_mut(number) else { continue };
-                    if hold.deadline_ms > stopped_at_ms {
+                    if let Some(hold) = self.claims.get_mut(number) {
                         hold.deadline_ms += shift_ms;
                     }
                 }

@@ -144,17 +144,16 @@ fn serve(books: &mut Books, now_ms: i64) -> Check {
     }
 }
 
-/// Each live claim gets back the time that passed since the last commit: not less, and not more.
+/// Each live claim gets back the time that passed since the last commit: not less, and not more. Those
+/// that had run out before are ended first.
 fn resume(books: &mut Books, time: &Time, server_ms: i64) -> Check {
     let mut shifts: BTreeMap<i64, i64> = BTreeMap::new();
     for (key, queue) in &books.queue {
         for sealed in queue {
             let event = &sealed.event;
-            let Fact::Resumed { shift_ms } = &event.fact else {
-                books.all_explained()?;
-                return violation("I14", format!("{key}: event {} is left over after the crash", event.seq));
-            };
-            if *shifts.entry(event.at_ms).or_insert(*shift_ms) != *shift_ms {
+            if let Fact::Resumed { shift_ms } = &event.fact
+                && *shifts.entry(event.at_ms).or_insert(*shift_ms) != *shift_ms
+            {
                 return violation("resume", format!("{key}: resumed by {shift_ms}, others by another time"));
             }
         }
@@ -171,6 +170,12 @@ fn resume(books: &mut Books, time: &Time, server_ms: i64) -> Check {
         (low_ms, high_ms) = (*at_ms, *at_ms);
         resume_all(books, *at_ms, stopped_at_ms)?;
     }
+    let keys: Vec<CollectionKey> = books.queue.keys().cloned().collect();
+    for key in keys {
+        // Where nothing was alive, only ends are told.
+        while books.take_as_of(&key, high_ms, None)? {}
+    }
+    books.all_explained()?;
     if server_ms > high_ms {
         for (key, space) in books.spaces() {
             let live = |number: &u64| space.claim(*number).is_some_and(|claim| claim.expires_at_ms > high_ms);
@@ -186,8 +191,9 @@ fn resume(books: &mut Books, time: &Time, server_ms: i64) -> Check {
 fn resume_all(books: &mut Books, at_ms: i64, stopped_at_ms: i64) -> Check {
     let keys: Vec<CollectionKey> = books.spaces().map(|(key, _)| key.clone()).collect();
     for key in keys {
+        while books.take_as_of(&key, stopped_at_ms, Some(at_ms))? {}
         let told = books.queue.get(&key).and_then(|queue| queue.front());
-        if told.is_some_and(|sealed| sealed.event.at_ms == at_ms) {
+        if told.is_some_and(|sealed| is_resumed(sealed) && sealed.event.at_ms == at_ms) {
             books.pop_and_fold(&key)?;
             continue;
         }

@@ -35,7 +35,7 @@ impl Space {
         match &event.fact {
             Fact::CollectionCreated | Fact::Nudged { .. } | Fact::Restored { .. } | Fact::PolicySet { .. } => {}
             Fact::Granted(grant) => self.fold_grant(event, grant),
-            Fact::Renewed { claim, ttl_ms, expires_at_ms } => self.edit(*claim, |claim| {
+            Fact::Renewed { claim, ttl_ms, expires_at_ms, note: _ } => self.edit(*claim, |claim| {
                 claim.ttl_ms = *ttl_ms;
                 claim.expires_at_ms = *expires_at_ms;
                 claim.acted_at_ms = event.at_ms;
@@ -48,12 +48,14 @@ impl Space {
                     claim.token = event.seq;
                     claim.items.push(item.id.clone());
                     claim.acted_at_ms = event.at_ms;
+                    claim.idle = false;
                 });
             }
             Fact::ItemRemoved { claim, item } => {
                 self.edit_item(item, |item| item.claim = 0);
                 self.edit(*claim, |claim| {
                     claim.acted_at_ms = event.at_ms;
+                    claim.idle = false;
                     claim.items.retain(|held| held != item);
                 });
             }
@@ -92,13 +94,10 @@ impl Space {
                 self.fold_action(event, under.as_ref());
             }
             Fact::Resumed { shift_ms } => {
-                let stopped_at_ms = event.at_ms - shift_ms;
                 for number in self.active.clone() {
                     self.edit(number, |claim| {
-                        if claim.expires_at_ms > stopped_at_ms {
-                            claim.expires_at_ms += shift_ms;
-                            claim.acted_at_ms += shift_ms;
-                        }
+                        claim.expires_at_ms += shift_ms;
+                        claim.acted_at_ms += shift_ms;
                     });
                 }
             }

@@ -81,7 +81,8 @@ impl Auditor {
     /// Decisions are made at the time of their commit (I6): answers and events carry that time.
     fn check_times(&self, seen: &Seen) -> Check {
         for (_, answer) in &seen.answers {
-            if answer.server_time_ms != seen.server_ms {
+            // A retry reads the first answer, with its time.
+            if answer.server_time_ms != seen.server_ms && !answer.replayed {
                 let (told_ms, at_ms) = (answer.server_time_ms, seen.server_ms);
                 return violation("I6", format!("an answer was decided at {told_ms} and committed at {at_ms}"));
             }
@@ -121,6 +122,11 @@ impl Auditor {
                     }
                     next = place + 1;
                     let asked = self.asked_of(seen.delivered[*place].1)?;
+                    let left = seen.gone.contains(delivery) && wait_ms(&asked) > 0;
+                    if left && matches!(answer.outcome, Err(Refused::Stopped)) {
+                        // Whoever would have waited and has left gets nothing.
+                        continue;
+                    }
                     self.judge_at_once(seen, &asked, answer)?;
                 }
                 _ => self.judge_waiter(seen, *delivery, answer)?,

@@ -20,7 +20,7 @@ use crate::{Error, ItemFilter, Snapshot, State};
 const TOLD_MAX: usize = 100;
 
 /// What a check found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Report {
     /// What is wrong, a sentence each; at most a hundred.
     pub problems: Vec<String>,

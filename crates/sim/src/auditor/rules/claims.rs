@@ -33,8 +33,9 @@ impl Trial<'_> {
             && let Some(claim) = self.holder_of(&item)
             && claim.holder.id == self.actor.id
             && ask.items.iter().all(|id| claim.items.contains(id))
+            && !ask.items.iter().any(|id| self.is_finished(id))
         {
-            return Ok(self.claim_again(&claim, ask.ttl_ms));
+            return Ok(self.claim_again(&claim, ask.ttl_ms, None));
         }
         let (mut free, mut taken) = (Vec::new(), Vec::new());
         for id in &ask.items {
@@ -90,14 +91,14 @@ impl Trial<'_> {
     }
 
     /// Renewed where the phase can be, else left alone. Time that was promised is never taken away.
-    fn claim_again(&mut self, claim: &Arc<Claim>, ttl_ms: Option<i64>) -> Reply {
+    fn claim_again(&mut self, claim: &Arc<Claim>, ttl_ms: Option<i64>, note: Option<Arc<str>>) -> Reply {
         if !renewable(&self.policy, claim) {
             return Reply::Acquired { claim: claim.clone(), how: How::Existing };
         }
         let ttl_ms = ttl_ms.unwrap_or(claim.ttl_ms);
         let lease_ms = lease_end(&self.policy, self.now_ms, ttl_ms, self.now_ms);
         let expires_at_ms = lease_ms.max(claim.expires_at_ms);
-        self.happens(Fact::Renewed { claim: claim.number, ttl_ms, expires_at_ms });
+        self.happens(Fact::Renewed { claim: claim.number, ttl_ms, expires_at_ms, note });
         Reply::Acquired { claim: self.now_is(claim.number), how: How::Renewed }
     }
 
@@ -143,6 +144,10 @@ impl Trial<'_> {
             }
         };
         Ok(Err(Unavailable { item: id.clone(), why }))
+    }
+
+    fn is_finished(&self, id: &ItemId) -> bool {
+        self.space.items.get(id).is_some_and(|item| self.policy.finished.contains(&item.status))
     }
 
     fn taken_as(&self, item: &Item) -> GrantedItem {
@@ -324,7 +329,7 @@ impl Trial<'_> {
         let mut previous = None;
         if let Some(claim) = current {
             if claim.holder.id == self.actor.id {
-                return Ok(self.claim_again(&claim, None));
+                return Ok(self.claim_again(&claim, None, Some(reason.clone())));
             }
             previous = Some(claim.holder.clone());
             let note = Some(reason.clone());

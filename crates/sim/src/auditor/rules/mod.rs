@@ -45,7 +45,7 @@ pub(crate) struct Trial<'a> {
 
 /// The policy that a kind has.
 pub(crate) fn policy_of(policies: &Policies, kind: &str) -> Option<Arc<Policy>> {
-    policies.get(kind).cloned().or_else(|| Policy::preset(kind).map(Arc::new))
+    policies.get(kind).cloned().or_else(|| Policy::preset(kind))
 }
 
 /// Tries a command at a time.

@@ -1,0 +1,12 @@
+//! The project's tasks: `cargo xtask <task>`.
+//!
+//! [`plan`] says what the test command runs, [`run`] runs it, [`tools`] sees that the machine has what
+//! a step needs, and [`house`] holds the rules that no other tool checks.
+//!
+//! Deliberately absent: any crate of the workspace. The tasks must build and run while those do not.
+
+pub mod cargo;
+pub mod house;
+pub mod plan;
+pub mod run;
+pub mod tools;

@@ -1,0 +1,80 @@
+//! What `cargo xtask test` does, in order: a new step is one entry here.
+//!
+//! Cheap steps come first, so that a slip is known within seconds. Nothing runs beside anything else:
+//! one build already fills two cores, and tests that measure time must not share them.
+
+/// One thing that must hold.
+#[derive(Debug)]
+pub struct Step {
+    /// Its name, as in `cargo xtask test NAME`.
+    pub name: &'static str,
+    /// What holds when it passes.
+    pub why: &'static str,
+    /// What is done.
+    pub action: Action,
+    /// Commands that it needs beside cargo; each stands in [`crate::tools::TOOLS`].
+    pub needs: &'static [&'static str],
+    /// The program of this workspace without which there is nothing to run: the step is skipped.
+    pub program: Option<&'static str>,
+}
+
+/// What a step does.
+#[derive(Debug)]
+pub enum Action {
+    /// Runs cargo.
+    Cargo(&'static [&'static str]),
+    /// Checks the house rules.
+    House,
+    /// Checks the dependencies against `deny.toml`.
+    Deny,
+}
+
+/// The steps.
+#[rustfmt::skip] // One line each reads as the table that it is.
+pub const STEPS: &[Step] = &[
+    cargo("fmt", "the code is formatted", &["fmt", "--all", "--check"]),
+    step("house", "the layers and the house rules hold", Action::House).needs(&["git"]),
+    cargo("clippy", "no warning anywhere", &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
+    cargo("tests", "unit, integration and documentation tests pass", &["test", "--workspace", "--locked"]).needs(&["git", "strace"]),
+    step("deny", "dependencies: bans, licences, sources", Action::Deny),
+    cargo("sim", "a thousand seeds satisfy the auditor", &["run", "--release", "--locked", "--package", "tenure-sim", "--", "--seeds", "1000"]).of_program("tenure-sim"),
+];
+
+const fn step(name: &'static str, why: &'static str, action: Action) -> Step {
+    Step { name, why, action, needs: &[], program: None }
+}
+
+const fn cargo(name: &'static str, why: &'static str, arguments: &'static [&'static str]) -> Step {
+    step(name, why, Action::Cargo(arguments))
+}
+
+impl Step {
+    const fn needs(self, needs: &'static [&'static str]) -> Self {
+        Self { needs, ..self }
+    }
+
+    const fn of_program(self, program: &'static str) -> Self {
+        Self { program: Some(program), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::tools::TOOLS;
+
+    #[test]
+    fn each_step_has_a_name_of_its_own() {
+        let names: BTreeSet<_> = STEPS.iter().map(|step| step.name).collect();
+        assert_eq!(names.len(), STEPS.len());
+    }
+
+    #[test]
+    fn what_steps_need_is_what_can_be_installed() {
+        let needed: BTreeSet<_> = STEPS.iter().flat_map(|step| step.needs).copied().collect();
+        let known: BTreeSet<_> = TOOLS.iter().map(|tool| tool.command).collect();
+        assert_eq!(needed, known);
+    }
+}

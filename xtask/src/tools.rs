@@ -1,0 +1,144 @@
+//! What the machine must have. Missing Debian packages are installed where that is allowed; elsewhere
+//! one sentence says what to install. `cargo-deny` is built into the target folder where nobody has it.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::cargo::{self, Workspace};
+use crate::plan::Step;
+
+/// A command and where it comes from.
+#[derive(Debug)]
+pub struct Tool {
+    /// What a step calls.
+    pub command: &'static str,
+    /// The Debian package that has it.
+    pub package: &'static str,
+}
+
+/// Every command that a step needs.
+pub const TOOLS: &[Tool] =
+    &[Tool { command: "git", package: "git" }, Tool { command: "strace", package: "strace" }];
+
+const DENY_VERSION: &str = "0.20.2";
+
+/// Sees that everything that these steps need is there.
+pub fn provide(steps: &[&Step]) -> Result<(), String> {
+    let missing = missing(steps, |command| find(command).is_some());
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if !(is_root() && find("apt-get").is_some()) {
+        return Err(what_to_install(&missing));
+    }
+    let packages: Vec<_> = missing.iter().map(|need| need.tool.package).collect();
+    println!("installing {}", packages.join(", "));
+    apt_get(&["update"])?;
+    apt_get(&[&["install", "-y", "--no-install-recommends"], &packages[..]].concat())?;
+    match missing.iter().find(|need| find(need.tool.command).is_none()) {
+        None => Ok(()),
+        Some(need) => {
+            Err(format!("the package {} is installed but has no {}", need.tool.package, need.tool.command))
+        }
+    }
+}
+
+/// Checks the dependencies, with whatever cargo-deny the machine has, or else with one of our own.
+pub fn deny(workspace: &Workspace) -> Result<(), String> {
+    let program = match find("cargo-deny") {
+        Some(program) => program,
+        None => own_deny(&workspace.target)?,
+    };
+    let arguments = ["--locked", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"];
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(cargo::root()).stdin(Stdio::null());
+    cargo::run_command(command, &format!("cargo-deny {}", arguments.join(" ")))
+}
+
+/// The version stands in the folder's name: raising it builds anew.
+fn own_deny(target: &Path) -> Result<PathBuf, String> {
+    let folder = target.join("tools").join(format!("cargo-deny-{DENY_VERSION}"));
+    let program = folder.join("bin/cargo-deny");
+    if !program.is_file() {
+        println!("building cargo-deny {DENY_VERSION}, once: a few minutes");
+        let folder = folder.to_str().ok_or("the target folder's path is not UTF-8")?;
+        // Unoptimised: it builds sooner, and the check still takes a second.
+        let arguments =
+            ["install", "cargo-deny", "--locked", "--version", DENY_VERSION, "--debug", "--root", folder];
+        let mut command = cargo::cargo(&arguments);
+        command.env("CARGO_PROFILE_DEV_DEBUG", "0");
+        cargo::run_command(command, &format!("cargo {}", arguments.join(" ")))?;
+    }
+    Ok(program)
+}
+
+struct Need {
+    tool: &'static Tool,
+    steps: Vec<&'static str>,
+}
+
+fn missing(steps: &[&Step], is_there: impl Fn(&str) -> bool) -> Vec<Need> {
+    let needs = TOOLS.iter().map(|tool| {
+        let of = |step: &&&Step| step.needs.contains(&tool.command);
+        Need { tool, steps: steps.iter().filter(of).map(|step| step.name).collect() }
+    });
+    needs.filter(|need| !need.steps.is_empty() && !is_there(need.tool.command)).collect()
+}
+
+fn what_to_install(missing: &[Need]) -> String {
+    let needs = missing.iter().map(|need| format!("{} ({})", need.tool.command, need.steps.join(", ")));
+    let needs: Vec<_> = needs.collect();
+    let packages: Vec<_> = missing.iter().map(|need| need.tool.package).collect();
+    format!(
+        "these commands are missing: {}. Install them and run this again; on Debian, as root: \
+         apt-get install -y --no-install-recommends {}",
+        needs.join(", "),
+        packages.join(" ")
+    )
+}
+
+fn apt_get(arguments: &[&str]) -> Result<(), String> {
+    let mut command = Command::new("apt-get");
+    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
+    cargo::run_command(command, &format!("apt-get {}", arguments.join(" ")))
+}
+
+fn find(command: &str) -> Option<PathBuf> {
+    let folders = env::var_os("PATH")?;
+    env::split_paths(&folders).map(|folder| folder.join(command)).find(|path| path.is_file())
+}
+
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").stdin(Stdio::null()).output();
+    id.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::STEPS;
+
+    fn steps() -> Vec<&'static Step> {
+        STEPS.iter().collect()
+    }
+
+    #[test]
+    fn a_machine_that_has_everything_misses_nothing() {
+        assert!(missing(&steps(), |_| true).is_empty());
+    }
+
+    #[test]
+    fn only_what_the_chosen_steps_need_is_missed() {
+        let fmt: Vec<_> = STEPS.iter().filter(|step| step.name == "fmt").collect();
+        assert!(missing(&fmt, |_| false).is_empty());
+        assert_eq!(missing(&steps(), |_| false).len(), TOOLS.len());
+    }
+
+    #[test]
+    fn the_sentence_names_the_command_who_needs_it_and_the_package() {
+        let sentence = what_to_install(&missing(&steps(), |command| command != "strace"));
+        assert!(sentence.contains("missing: strace (tests)."), "{sentence}");
+        assert!(sentence.ends_with("--no-install-recommends strace"), "{sentence}");
+    }
+}
