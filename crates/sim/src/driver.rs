@@ -93,6 +93,8 @@ pub(crate) struct Driver<M: Machine> {
     pub(crate) sent: BTreeMap<u64, Sent>,
     request_next: u64,
     key_next: u64,
+    /// When each key was first used.
+    first_tries: BTreeMap<Arc<str>, i64>,
     pub(crate) deliveries: BTreeMap<u64, (u64, Rc<Cell<bool>>)>,
     pub(crate) delivery_next: u64,
     clients: Vec<Client>,
@@ -125,6 +127,7 @@ impl<M: Machine> Driver<M> {
             sent: BTreeMap::new(),
             request_next: 1,
             key_next: 1,
+            first_tries: BTreeMap::new(),
             deliveries: BTreeMap::new(),
             delivery_next: 1,
             clients,
@@ -295,9 +298,14 @@ impl<M: Machine> Driver<M> {
             self.now_ms,
             format_args!("{id} {} asks {} [{key}]: {:?}", command.actor.id, command.collection, command.verb),
         );
+        let first_real_ms = match &idempotency {
+            Some(idempotency) => *self.first_tries.entry(idempotency.key.clone()).or_insert(self.now_ms),
+            None => self.now_ms,
+        };
         self.auditor.asked(Asked {
             id,
             real_ms: self.now_ms,
+            first_real_ms,
             command: command.clone(),
             idempotency: idempotency.clone(),
         });

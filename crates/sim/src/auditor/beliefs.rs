@@ -41,7 +41,7 @@ impl Beliefs {
         if claim.state != ClaimState::Active || claim.holder.id != asked.command.actor.id {
             return Ok(());
         }
-        let until_ms = asked.real_ms + (claim.expires_at_ms - answer.server_time_ms);
+        let until_ms = asked.first_real_ms + (claim.expires_at_ms - answer.server_time_ms);
         let key = &asked.command.collection;
         let now = books.space(key).claim(claim.number);
         if now.is_none_or(|now| now.state != ClaimState::Active || now.phase != claim.phase) {

@@ -190,11 +190,12 @@ impl Books {
         Ok(())
     }
 
-    /// The request has its outcome: under its key the server must remember it.
-    pub(crate) fn keep(&mut self, asked: &Asked, now_ms: i64, prediction: &Prediction, sure: bool) {
+    /// The request has its outcome: under its key the server must remember it. `known`: whether it is sure
+    /// that it does, and whether anybody was told.
+    pub(crate) fn keep(&mut self, asked: &Asked, now_ms: i64, prediction: &Prediction, known: (bool, bool)) {
         if let Some(idempotency) = &asked.idempotency {
             let id = key_id(&asked.command, idempotency);
-            let kept = self.keys.keep(id, idempotency.fingerprint, now_ms, &prediction.outcome, sure);
+            let kept = self.keys.keep(id, idempotency.fingerprint, now_ms, &prediction.outcome, known);
             self.quiet_commit |= kept;
         }
     }

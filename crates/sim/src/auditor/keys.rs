@@ -26,6 +26,8 @@ struct Remembered {
     outcome: Result<Reply, Refusal>,
     /// The server answered with it, or a crash has shown that it is there. Otherwise it may be.
     sure: bool,
+    /// Somebody was told. Otherwise it is what the auditor expects.
+    told: bool,
 }
 
 /// How a request with a key is to be answered.
@@ -48,12 +50,12 @@ impl Keys {
         fingerprint: Hash,
         at_ms: i64,
         outcome: &Result<Reply, Refusal>,
-        sure: bool,
+        (sure, told): (bool, bool),
     ) -> bool {
         let malformed = outcome.as_ref().is_err_and(|refusal| refusal.code() == "invalid");
         let kept = !malformed;
         if kept {
-            self.0.insert(id, Remembered { fingerprint, at_ms, outcome: outcome.clone(), sure });
+            self.0.insert(id, Remembered { fingerprint, at_ms, outcome: outcome.clone(), sure, told });
         }
         kept
     }
@@ -101,11 +103,17 @@ impl Keys {
                 violation("I11", format!("key {} was answered at another time than at first", id.2))
             }
             outcome if same_reply(&kept.outcome, outcome) => Ok(()),
+            // It had been decided about a claim that the loop had forgotten.
+            Err(Refused::Rule(refusal)) if !kept.told && refusal.code() == "not_found" => {
+                kept.outcome = Err(refusal.clone());
+                Ok(())
+            }
             outcome => violation(
                 "I11",
                 format!("key {} was answered {:?} first and {outcome:?} now", id.2, kept.outcome),
             ),
         };
+        kept.told = true;
         Retry::Judged(judged)
     }
 }

@@ -77,6 +77,9 @@ pub struct Asked {
     pub id: u64,
     /// When it was sent, in real time.
     pub real_ms: i64,
+    /// When its key was first used: a retry reads the first answer, with the time of that one, so its
+    /// client counts from the first try.
+    pub first_real_ms: i64,
     /// What was asked.
     pub command: Command,
     /// Under which key.

@@ -98,7 +98,7 @@ fn replay(books: &mut Books, unknown: &Unknown) -> Check {
             let prediction = books.predict(&waiter.asked, now_ms);
             if books.next_are(&waiter.asked.command.collection, &prediction) {
                 books.apply(&waiter.asked.command.collection, &prediction)?;
-                books.keep(&waiter.asked, now_ms, &prediction, false);
+                books.keep(&waiter.asked, now_ms, &prediction, (false, false));
             }
         }
     }
@@ -124,7 +124,7 @@ fn replay_one(
         return Ok(());
     }
     let prediction = books.explain(asked, now_ms, answer)?;
-    books.keep(asked, now_ms, &prediction, true);
+    books.keep(asked, now_ms, &prediction, (true, answer.is_some()));
     Ok(())
 }
 
@@ -140,7 +140,7 @@ fn serve(books: &mut Books, now_ms: i64) -> Check {
         let Some((delivery, prediction)) = next else { return Ok(()) };
         let Some((_, waiter)) = books.waiting.end(delivery) else { return Ok(()) };
         books.apply(&waiter.asked.command.collection, &prediction)?;
-        books.keep(&waiter.asked, now_ms, &prediction, true);
+        books.keep(&waiter.asked, now_ms, &prediction, (true, false));
     }
 }
 

@@ -106,6 +106,14 @@ impl Auditor {
     fn judge_answers(&mut self, seen: &Seen) -> Check {
         let places: BTreeMap<u64, usize> =
             seen.delivered.iter().enumerate().map(|(place, (delivery, _))| (*delivery, place)).collect();
+        if seen.fault && !seen.answers.is_empty() && seen.answers.iter().all(|(_, answer)| is_no_room(answer)) {
+            // The whole turn was refused: nothing of it happened, and nobody waits because of it.
+            for (delivery, answer) in &seen.answers {
+                self.count(answer);
+                self.books.waiting.end(*delivery);
+            }
+            return Ok(());
+        }
         let mut next = 0;
         let mut answered = BTreeSet::new();
         for (delivery, answer) in &seen.answers {
@@ -194,7 +202,7 @@ impl Auditor {
         if let Ok(reply) = &answer.outcome {
             self.books.shown(asked, now_ms, reply)?;
         }
-        self.books.keep(asked, now_ms, &prediction, true);
+        self.books.keep(asked, now_ms, &prediction, (true, true));
         Ok(())
     }
 
@@ -225,7 +233,11 @@ impl Auditor {
         }
         let mut delivered = Vec::new();
         for (delivery, request) in &seen.delivered {
-            delivered.push((*delivery, self.asked_of(*request)?));
+            let asked = self.asked_of(*request)?;
+            // Whoever would have waited and has left gets nothing.
+            if wait_ms(&asked) == 0 || !seen.gone.contains(delivery) {
+                delivered.push((*delivery, asked));
+            }
         }
         Ok(Unknown { delivered, promised, server_ms: seen.server_ms })
     }
@@ -282,6 +294,10 @@ impl Auditor {
         self.figures.refusals += u64::from(answer.outcome.is_err());
         self.figures.replays += u64::from(answer.replayed);
     }
+}
+
+fn is_no_room(answer: &Answer) -> bool {
+    matches!(answer.outcome, Err(Refused::NoRoom | Refused::Away))
 }
 
 /// No room, or not reachable: allowed only while a fault is there, and then nothing happened.
