@@ -44,7 +44,7 @@ fn a_torn_last_record_is_taken_back_wherever_it_tore() {
     let steps = 8;
     let seen = expected(steps);
     let (disk, archive) = written(&roomy(), steps);
-    let last = steps as usize * PAGE;
+    let last = 8 * PAGE;
     let length = disk.bytes(&segment(1))[last + 8..last + 12].try_into().map(u32::from_le_bytes).unwrap();
     let record = 20 + length as usize;
     assert!(record < PAGE, "one page holds it");

@@ -70,11 +70,16 @@ impl<D: Disk, A: Archive> Embedded<D, A> {
         &self.dir
     }
 
+    /// The most that one batch may have, in its encoded bytes.
+    pub fn batch_bytes_max(&self) -> u64 {
+        self.journal.batch_bytes_max()
+    }
+
     /// Reads replies that are wanted and only in the archive. Here and not in the view: here it can fail.
-    fn load_kept(&self, wants: &[Want]) -> Result<HashMap<ReplyKey, Arc<Kept>>, Error> {
+    fn load_kept(&self, live: &Live, wants: &[Want]) -> Result<HashMap<ReplyKey, Arc<Kept>>, Error> {
         let mut found = HashMap::new();
         for key in wants.iter().filter_map(|want| want.reply.as_ref()) {
-            let Lookup::Archived(place) = self.live.read().kept.lookup(key) else { continue };
+            let Lookup::Archived(place) = live.kept.lookup(key) else { continue };
             let data = self.archive.kept(place)?.unwrap_or_default();
             for reply in read_kept(&data) {
                 let (archived, kept) = reply.map_err(|error| damaged_kept(&error))?;
@@ -98,8 +103,10 @@ impl<D: Disk, A: Archive> Store for Embedded<D, A> {
         Self: 'a;
 
     fn load(&mut self, wants: &[Want]) -> Result<EmbeddedView<'_>, Error> {
-        let kept = self.load_kept(wants)?;
-        Ok(EmbeddedView { live: self.live.read(), kept })
+        // Under one lock with the view, or a fold could take an answer out of memory in between.
+        let live = self.live.read();
+        let kept = self.load_kept(&live, wants)?;
+        Ok(EmbeddedView { live, kept })
     }
 
     fn commit(&mut self, batch: Batch) -> Result<(), Error> {

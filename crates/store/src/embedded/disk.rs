@@ -72,13 +72,18 @@ impl Disk for RealDisk {
     type Lock = RealLock;
 
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        if dir.is_dir() {
-            return Ok(());
-        }
         let parent = match dir.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
+        if dir.is_dir() {
+            // Whoever made it may have died before its name was safe. A parent that may not be looked
+            // into was made by somebody else, long ago.
+            return match self.sync_dir(parent) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+                synced => synced,
+            };
+        }
         self.create_dir(parent)?;
         match std::fs::create_dir(dir) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

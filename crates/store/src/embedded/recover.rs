@@ -33,7 +33,9 @@ pub(super) fn open<D: Disk, A: Archive>(
 ) -> Result<Embedded<D, A>, Error> {
     check_options(options)?;
     let journal_dir = dir.join(JOURNAL_DIR);
-    disk.create_dir(&journal_dir).map_err(|source| io_error(&journal_dir, "make", source))?;
+    for folder in [dir, &journal_dir] {
+        disk.create_dir(folder).map_err(|source| io_error(folder, "make", source))?;
+    }
     let lock = lock(&*disk, dir)?;
     let mut archive = open_archive(dir)?;
     let mut kept = KeptIndex::new(options.kept_max, options.kept_values_max);

@@ -112,9 +112,8 @@ impl SqliteArchive {
         let connection = Connection::open(&path).map_err(|error| sqlite_error(&path, "open", error))?;
         let mut archive = Self { connection, path };
         archive.prepare(is_new).map_err(|error| sqlite_error(&archive.path, "open", error))??;
-        if is_new {
-            RealDisk.sync_dir(dir).map_err(|source| Error::SyncFailed { path: dir.to_owned(), source })?;
-        }
+        // Even if it was there: whoever made it may have died before its name was safe.
+        RealDisk.sync_dir(dir).map_err(|source| Error::SyncFailed { path: dir.to_owned(), source })?;
         Ok(archive)
     }
 

@@ -275,8 +275,9 @@ impl<'a> Fold<'a> {
         for (place, chunk) in self.group.kept_places() {
             put.execute(params![int(place.through), place.part, chunk.last_at_ms, chunk.data])?;
         }
-        // In order of time, so the first that stays ends it.
-        let sql = "DELETE FROM kept WHERE through < (SELECT coalesce(min(through), 0) FROM kept WHERE last_at_ms >= ?1)";
+        // They are in order of time: those before the first that stays can go.
+        let sql = "DELETE FROM kept WHERE through <
+            (SELECT through FROM kept WHERE last_at_ms >= ?1 ORDER BY through, part LIMIT 1)";
         self.connection.prepare_cached(sql)?.execute([self.group.kept_from_ms])?;
         Ok(())
     }

@@ -22,8 +22,6 @@ pub struct SqliteReader {
     idle: Arc<Mutex<Vec<Connection>>>,
 }
 
-const COLUMNS: &str = "c.key, k.first_seq, k.last_seq, k.last_at_ms, k.before, k.bloom, k.data";
-
 impl SqliteReader {
     pub(super) fn new(path: PathBuf) -> Self {
         Self { path, idle: Arc::default() }
@@ -69,26 +67,7 @@ fn visit_chunks(
     ask: &ChunkAsk<'_>,
     visit: &mut VisitChunk<'_>,
 ) -> rusqlite::Result<Result<(), Error>> {
-    let order = match ask.order {
-        ChunkOrder::Oldest => "k.collection, k.first_seq",
-        ChunkOrder::Latest => "k.last_at_ms DESC",
-    };
-    let sql = if ask.collection.is_some() {
-        // `+` keeps the times out of the choice of an index: the collection's own is the narrow one.
-        format!(
-            "SELECT {COLUMNS} FROM chunks k JOIN collections c ON c.id = k.collection
-             WHERE k.collection = (SELECT id FROM collections WHERE key = ?1) AND k.last_seq >= ?2
-             AND k.first_seq >= coalesce((SELECT max(first_seq) FROM chunks WHERE first_seq <= ?2
-                 AND collection = (SELECT id FROM collections WHERE key = ?1)), 0)
-             AND +k.last_at_ms >= ?3 AND k.first_at_ms < ?4 ORDER BY {order}"
-        )
-    } else {
-        format!(
-            "SELECT {COLUMNS} FROM chunks k JOIN collections c ON c.id = k.collection
-             WHERE ?1 IS NULL AND k.last_seq >= ?2 AND k.last_at_ms >= ?3 AND k.first_at_ms < ?4 ORDER BY {order}"
-        )
-    };
-    let mut find = connection.prepare_cached(&sql)?;
+    let mut find = connection.prepare_cached(&chunks_sql(ask))?;
     let key = ask.collection.map(CollectionKey::as_str);
     let mut rows = find.query(params![key, int(ask.from_seq), ask.at_ms.start, ask.at_ms.end])?;
     while let Some(row) = rows.next()? {
@@ -102,6 +81,26 @@ fn visit_chunks(
         }
     }
     Ok(Ok(()))
+}
+
+/// Every form walks an index in its own order: a sort would first have to hold all the data.
+fn chunks_sql(ask: &ChunkAsk<'_>) -> String {
+    let of_one = "k.collection = (SELECT id FROM collections WHERE key = ?1)
+         AND k.first_seq >= coalesce((SELECT max(first_seq) FROM chunks WHERE first_seq <= ?2
+             AND collection = (SELECT id FROM collections WHERE key = ?1)), 0)
+         AND +k.last_at_ms >= ?3";
+    let (collection, order) = match (ask.collection, ask.order) {
+        (Some(_), ChunkOrder::Oldest) => (of_one, "k.first_seq"),
+        // Within a collection later numbers are later times.
+        (Some(_), ChunkOrder::Latest) => (of_one, "k.first_seq DESC"),
+        (None, ChunkOrder::Oldest) => ("?1 IS NULL AND +k.last_at_ms >= ?3", "k.collection, k.first_seq"),
+        (None, ChunkOrder::Latest) => ("?1 IS NULL AND k.last_at_ms >= ?3", "k.last_at_ms DESC"),
+    };
+    format!(
+        "SELECT (SELECT key FROM collections c WHERE c.id = k.collection), k.first_seq, k.last_seq,
+             k.last_at_ms, k.before, k.bloom, k.data
+         FROM chunks k WHERE {collection} AND k.last_seq >= ?2 AND k.first_at_ms < ?4 ORDER BY {order}"
+    )
 }
 
 fn visit_row(row: &Row<'_>, visit: &mut VisitChunk<'_>) -> rusqlite::Result<Result<bool, Error>> {
@@ -168,5 +167,30 @@ impl Inspection {
     pub(crate) fn chunks(&self, ask: &ChunkAsk<'_>, visit: &mut VisitChunk<'_>) -> Result<(), Error> {
         visit_chunks(&self.connection, ask, visit)
             .map_err(|error| sqlite_error(&self.path, "be read", error))?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::embedded::archive::SqliteArchive;
+
+    #[test]
+    fn no_search_for_chunks_sorts_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let archive = SqliteArchive::open(dir.path()).unwrap();
+        let connection = open_read_only(&dir.path().join("archive.db")).unwrap();
+        let key = CollectionKey::new("lock/a").unwrap();
+        for collection in [None, Some(&key)] {
+            for order in [ChunkOrder::Oldest, ChunkOrder::Latest] {
+                let ask = ChunkAsk { collection, from_seq: 0, at_ms: 0..9, words: &[], order };
+                let mut explain =
+                    connection.prepare(&format!("EXPLAIN QUERY PLAN {}", chunks_sql(&ask))).unwrap();
+                let rows = explain.query_map(params![None::<&str>, 0, 0, 9], |row| row.get::<_, String>(3));
+                let plan: Vec<String> = rows.unwrap().collect::<rusqlite::Result<_>>().unwrap();
+                assert!(!plan.iter().any(|line| line.contains("TEMP B-TREE")), "{ask:?}: {plan:#?}");
+            }
+        }
+        drop(archive);
     }
 }

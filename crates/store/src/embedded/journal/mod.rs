@@ -87,7 +87,7 @@ impl<D: Disk> Journal<D> {
         record.clear();
         record.resize(HEAD_BYTES, 0);
         self.record = encode(record);
-        let (bytes, max) = (self.record.len() as u64, self.segment_bytes - PAGE_BYTES as u64);
+        let (bytes, max) = (self.record.len() as u64, self.batch_bytes_max());
         if bytes > max {
             // One huge batch must not keep its buffer for ever.
             self.record = Vec::new();
@@ -150,6 +150,11 @@ impl<D: Disk> Journal<D> {
         current.end += self.record.len() as u64;
         self.next += 1;
         Ok(number)
+    }
+
+    /// What one record may have: all of a segment but its header.
+    pub(crate) fn batch_bytes_max(&self) -> u64 {
+        self.segment_bytes - PAGE_BYTES as u64
     }
 
     /// The number of the newest batch.
