@@ -41,6 +41,8 @@ pub(crate) enum Fault {
     Error,
     /// From here on nothing can be added.
     NoRoom,
+    /// This once there is no room.
+    NoRoomOnce,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -163,11 +165,14 @@ impl State {
                 self.armed = None;
                 Go::Fail(io::Error::other("simulated"))
             }
-            Fault::NoRoom if adds => {
+            Fault::NoRoom | Fault::NoRoomOnce if adds => {
                 self.fired = true;
+                if armed.fault == Fault::NoRoomOnce {
+                    self.armed = None;
+                }
                 Go::Fail(io::ErrorKind::StorageFull.into())
             }
-            Fault::NoRoom => Go::On,
+            Fault::NoRoom | Fault::NoRoomOnce => Go::On,
         }
     }
 
