@@ -122,6 +122,32 @@ impl SimDisk {
         self.0.lock().powered = false;
     }
 
+    /// Changes a byte of a file that was safe. Answers where, so that it can be put right.
+    pub(crate) fn rot(&self, path: &Path) -> Option<(usize, u8)> {
+        let state = &mut *self.0.lock();
+        let content = &mut state.files[*state.names.get(path)?];
+        let written: Vec<usize> = (0..content.bytes.len()).filter(|at| content.bytes[*at] != 0).collect();
+        let at = *written.get(state.rng.index(written.len()))?;
+        let before = content.bytes[at];
+        content.put(at, before ^ 0x10);
+        Some((at, before))
+    }
+
+    /// Puts a byte right.
+    pub(crate) fn mend(&self, path: &Path, (at, byte): (usize, u8)) {
+        let state = &mut *self.0.lock();
+        if let Some(file) = state.names.get(path) {
+            state.files[*file].put(at, byte);
+        }
+    }
+
+    /// Files of that kind, in order.
+    pub(crate) fn named(&self, extension: &str) -> Vec<PathBuf> {
+        let state = self.0.lock();
+        let named = state.names.keys().filter(|path| path.extension().is_some_and(|found| found == extension));
+        named.cloned().collect()
+    }
+
     /// An operation of something else on the same machine: the archive's.
     pub(crate) fn other_operation(&self) -> io::Result<()> {
         match self.0.lock().begin(true) {
@@ -209,6 +235,13 @@ impl Content {
         }
         self.bytes[offset..end].copy_from_slice(bytes);
         self.dirty.extend(offset / SECTOR_BYTES..end.div_ceil(SECTOR_BYTES));
+    }
+
+    fn put(&mut self, at: usize, byte: u8) {
+        self.bytes[at] = byte;
+        if let Some(safe) = self.safe.get_mut(at) {
+            *safe = byte;
+        }
     }
 
     fn sync(&mut self) {

@@ -33,6 +33,8 @@ pub struct Tally {
     pub stops: u64,
     /// Faults of the disk or the commit.
     pub faults: u64,
+    /// Damages of the journal that a start refused to build on.
+    pub damages: u64,
     /// Jumps of the clock.
     pub jumps: u64,
     /// Pauses of clients and of the server.

@@ -1,7 +1,7 @@
 //! The embedded store on a simulated machine: the real journal and recovery on a disk that loses what
 //! was not synced, and an archive whose folds are there wholly or not at all.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tenure_engine::{Ticket, Turn};
@@ -26,8 +26,10 @@ pub(crate) struct DiskMachine {
     disk: SimDisk,
     archive: SimArchive,
     options: Options,
-    /// The armed fault was a loss of power.
+    /// What was armed, until it is seen that it did not fire.
     armed: Option<Fault>,
+    /// What went bad, and what it was.
+    rotten: Option<(PathBuf, (usize, u8))>,
 }
 
 impl DiskMachine {
@@ -46,7 +48,7 @@ impl DiskMachine {
             faults: bug.map(Bug::faults).unwrap_or_default(),
             ..Options::default()
         };
-        Self { disk, archive, options, armed: None }
+        Self { disk, archive, options, armed: None, rotten: None }
     }
 }
 
@@ -93,6 +95,24 @@ impl Machine for DiskMachine {
     fn errand(&mut self, store: &mut Self::Store, rng: &mut Rng) -> Result<(), Error> {
         let batches = if rng.chance(500) { u64::MAX } else { 1 + rng.below(10) };
         store.fold_now(batches).map(drop)
+    }
+
+    fn rot(&mut self, rng: &mut Rng) -> bool {
+        // Not the newest: a bad record at the journal's very end cannot be told from a torn one.
+        let mut segments = self.disk.named("journal");
+        segments.pop();
+        if segments.is_empty() {
+            return false;
+        }
+        let path = rng.pick(&segments).clone();
+        self.rotten = self.disk.rot(&path).map(|before| (path, before));
+        self.rotten.is_some()
+    }
+
+    fn mend(&mut self) {
+        if let Some((path, before)) = self.rotten.take() {
+            self.disk.mend(&path, before);
+        }
     }
 
     fn retained(&self) -> Option<u64> {

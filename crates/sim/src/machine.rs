@@ -39,6 +39,15 @@ pub(crate) trait Machine {
         false
     }
 
+    /// While nobody looks, something that was safe goes bad. It must be noticed.
+    fn rot(&mut self, rng: &mut Rng) -> bool {
+        let _ = rng;
+        false
+    }
+
+    /// What went bad is put right, as by an operator.
+    fn mend(&mut self) {}
+
     /// Work that happens beside the turns: folding the journal into the archive.
     fn errand(&mut self, store: &mut Self::Store, rng: &mut Rng) -> Result<(), Error>;
 }

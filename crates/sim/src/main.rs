@@ -124,6 +124,7 @@ impl Total {
             ("crashes", tally.crashes),
             ("stops", tally.stops),
             ("faults", tally.faults),
+            ("damages found", tally.damages),
             ("clock jumps", tally.jumps),
             ("pauses", tally.pauses),
             ("messages lost", tally.lost),

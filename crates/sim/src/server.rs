@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tenure_core::CollectionKey;
 use tenure_engine::{Delivery, Feed, From, Pending, Planted, Subscription, Turn};
-use tenure_store::{Reader, Store};
+use tenure_store::{Error, Reader, Store};
 
 use crate::auditor::{Seen, Violation};
 use crate::driver::{Caller, Driver, Happening};
@@ -253,10 +253,16 @@ impl<M: Machine> Driver<M> {
         let feed = Feed::default();
         let planted = self.bug.map_or_else(Planted::default, |bug| bug.planted());
         let clock_ms = self.now_ms + self.skew_ms;
-        let opened = self
-            .machine
-            .start()
-            .and_then(|store| Turn::open(store, clock_ms, feed.clone(), planted));
+        let rotten = !self.quiet && self.chance.chance(60) && self.machine.rot(&mut self.chance);
+        let mut store = self.machine.start();
+        if let (true, Err(Error::Corrupt { .. })) = (rotten, &store) {
+            // It noticed. Had it started, the auditor would look for what is missing.
+            self.history.add(self.now_ms, format_args!("damage was found and mended"));
+            self.tally.damages += 1;
+            self.machine.mend();
+            store = self.machine.start();
+        }
+        let opened = store.and_then(|store| Turn::open(store, clock_ms, feed.clone(), planted));
         let fault = self.machine.disarm();
         self.tally.faults += u64::from(fault);
         let turn = match opened {
@@ -264,6 +270,7 @@ impl<M: Machine> Driver<M> {
             Err(error) if fault => {
                 self.history.add(self.now_ms, format_args!("it could not start: {error}"));
                 self.tally.crashes += 1;
+                self.machine.mend();
                 self.machine.reboot(&mut self.chance);
                 self.down();
                 return Ok(());
