@@ -2,9 +2,7 @@
 //! once the faults have stopped (I18).
 
 use tenure_core::command::{Acquire, How, PutItem};
-use tenure_core::{
-    CollectionKey, Command, Expect, ItemId, ItemWrite, Policy, Principal, Reply, Verb,
-};
+use tenure_core::{CollectionKey, Command, Expect, ItemId, ItemWrite, Policy, Principal, Reply, Verb};
 
 use crate::auditor::Violation;
 use crate::driver::Driver;
@@ -103,9 +101,10 @@ impl<M: Machine> Driver<M> {
         self.probed.clear();
         self.turn()?;
         for (key, item, request) in probes {
-            let granted = self.probed.get(&request).is_some_and(|answer| {
-                matches!(answer, Ok(Reply::Acquired { how: How::New, .. }))
-            });
+            let granted = self
+                .probed
+                .get(&request)
+                .is_some_and(|answer| matches!(answer, Ok(Reply::Acquired { how: How::New, .. })));
             if !granted {
                 let detail = format!("{key}: item {item} is free and was not granted at {before}");
                 return Err(Violation::new("I18", detail));

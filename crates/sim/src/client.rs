@@ -56,7 +56,7 @@ pub(crate) struct Sight<'a> {
 impl Client {
     pub(crate) fn new(index: usize, rng: &mut Rng) -> Self {
         let principal = Principal::new(format!("h{index}"), format!("Holder {index}")).expect("a plain name");
-        let sessions = (0..1 + rng.index(2))
+        let sessions = (0..=rng.index(2))
             .map(|session| SessionId::new(format!("h{index}-{session}")).expect("a plain name"))
             .collect();
         Self {
@@ -84,7 +84,11 @@ impl Client {
             1 => put(rng, place, sight, None),
             2 => return self.meddle(rng, sight, place),
             3 => self.group(rng, place, sight),
-            _ => Verb::DeleteItem { item: rng.pick(&place.items).clone(), expect: expect(rng, sight, place), guard: None },
+            _ => Verb::DeleteItem {
+                item: rng.pick(&place.items).clone(),
+                expect: expect(rng, sight, place),
+                guard: None,
+            },
         };
         self.ask(&place.key, verb)
     }
@@ -112,10 +116,10 @@ impl Client {
 
     fn learn_reply(&mut self, collection: &CollectionKey, reply: &Reply) {
         match reply {
-            Reply::Acquired { claim, .. } | Reply::Claim { claim } | Reply::Beat { claim, .. } => {
-                if claim.holder.id == self.principal.id {
-                    self.learn_claim(collection, claim);
-                }
+            Reply::Acquired { claim, .. } | Reply::Claim { claim } | Reply::Beat { claim, .. }
+                if claim.holder.id == self.principal.id =>
+            {
+                self.learn_claim(collection, claim);
             }
             Reply::Group(replies) => replies.iter().for_each(|reply| self.learn_reply(collection, reply)),
             _ => {}
@@ -179,11 +183,15 @@ impl Client {
             1 => Verb::AddItem { claim, item: rng.pick(&place.items).clone() },
             2 => Verb::RemoveItem { claim, item: rng.pick(items).clone() },
             3 => Verb::Advance { claim },
-            4 => Verb::Complete(self.complete(rng, place, &holding, token)),
+            4 => Verb::Complete(complete(rng, place, &holding, token)),
             5 => Verb::Cancel { claim },
             6 => Verb::Release { claim },
             7 => put(rng, place, sight, guard),
-            8 => Verb::Acquire(Acquire { items: items.clone(), ttl_ms: rng.chance(300).then_some(1_000), ..Acquire::default() }),
+            8 => Verb::Acquire(Acquire {
+                items: items.clone(),
+                ttl_ms: rng.chance(300).then_some(1_000),
+                ..Acquire::default()
+            }),
             _ => Verb::Group(vec![
                 put(rng, place, sight, guard.clone()),
                 Verb::RemoveItem { claim, item: rng.pick(items).clone() },
@@ -193,38 +201,15 @@ impl Client {
         self.ask(collection, verb)
     }
 
-    fn complete(&self, rng: &mut Rng, place: &Place, holding: &Holding, token: u64) -> Complete {
-        let words: &[&str] = match place.key.kind() {
-            "task" => &["ready", "partially_completed", "completed", "ready"],
-            "raffle" => &["available", "sold", "available"],
-            "analysis" => &["QUEUED", "READY", "QUEUED"],
-            "image" => &["done", "in_progress"],
-            "lock" => &["open"],
-            _ => &["open", "done", "again", "open"],
-        };
-        let mut complete = Complete {
-            claim: holding.claim,
-            token: rng.chance(600).then_some(token),
-            status: rng.chance(800).then(|| status(rng.pick::<&str>(words))),
-            data: rng.chance(300).then(|| document(rng)),
-            items: Vec::new(),
-        };
-        if rng.chance(200) {
-            let item = rng.pick(&holding.items).clone();
-            complete.items.push(ItemWrite { item, status: Some(status(rng.pick::<&str>(words))), data: None });
-        }
-        complete
-    }
-
     /// With somebody else's claim.
     fn meddle(&mut self, rng: &mut Rng, sight: &Sight<'_>, place: &Place) -> Command {
         if sight.known.is_empty() {
-            return self.ask(&place.key, self.nudge(rng, 1));
+            return self.ask(&place.key, nudge(rng, 1));
         }
         let recent = sight.known.len().saturating_sub(20);
         let (key, claim, token) = rng.pick(&sight.known[recent..]).clone();
         let verb = match rng.below(6) {
-            0..3 => self.nudge(rng, claim),
+            0..3 => nudge(rng, claim),
             3 => Verb::Release { claim },
             4 => Verb::Heartbeat { claim, token, idle_ms: None },
             _ => {
@@ -233,11 +218,6 @@ impl Client {
             }
         };
         self.ask(&key, verb)
-    }
-
-    #[expect(clippy::unused_self, reason = "reads like the other verbs")]
-    fn nudge(&self, rng: &mut Rng, claim: u64) -> Verb {
-        Verb::Nudge { claim, message: rng.chance(500).then(|| Arc::from("please")) }
     }
 
     /// Several at once, all or nothing.
@@ -277,7 +257,10 @@ impl Client {
                     "analysis" => "QUEUED",
                     "image" => "new",
                     "own" | "other" => "open",
-                    _ => return self.ask(&place.key, Verb::DeleteItem { item, expect: Expect::Any, guard: None }),
+                    _ => {
+                        return self
+                            .ask(&place.key, Verb::DeleteItem { item, expect: Expect::Any, guard: None });
+                    }
                 };
                 let write = ItemWrite { item, status: Some(status(reset)), data: None };
                 Verb::PutItem(PutItem { write, expect: Expect::Any, guard: None })
@@ -299,6 +282,33 @@ impl Client {
     }
 }
 
+fn complete(rng: &mut Rng, place: &Place, holding: &Holding, token: u64) -> Complete {
+    let words: &[&str] = match place.key.kind() {
+        "task" => &["ready", "partially_completed", "completed", "ready"],
+        "raffle" => &["available", "sold", "available"],
+        "analysis" => &["QUEUED", "READY", "QUEUED"],
+        "image" => &["done", "in_progress"],
+        "lock" => &["open"],
+        _ => &["open", "done", "again", "open"],
+    };
+    let mut complete = Complete {
+        claim: holding.claim,
+        token: rng.chance(600).then_some(token),
+        status: rng.chance(800).then(|| status(rng.pick::<&str>(words))),
+        data: rng.chance(300).then(|| document(rng)),
+        items: Vec::new(),
+    };
+    if rng.chance(200) {
+        let item = rng.pick(&holding.items).clone();
+        complete.items.push(ItemWrite { item, status: Some(status(rng.pick::<&str>(words))), data: None });
+    }
+    complete
+}
+
+fn nudge(rng: &mut Rng, claim: u64) -> Verb {
+    Verb::Nudge { claim, message: rng.chance(500).then(|| Arc::from("please")) }
+}
+
 fn put(rng: &mut Rng, place: &Place, sight: &Sight<'_>, guard: Option<Guard>) -> Verb {
     let item = rng.pick(&place.items).clone();
     let words: &[&str] = match place.key.kind() {
@@ -309,8 +319,10 @@ fn put(rng: &mut Rng, place: &Place, sight: &Sight<'_>, guard: Option<Guard>) ->
         // Numbers are sold by completing a claim, and by nothing else.
         _ => &[],
     };
-    let named: Option<Status> = (!words.is_empty() && rng.chance(120)).then(|| status(rng.pick::<&str>(words)));
-    let guard = guard.or_else(|| rng.chance(100).then(|| Guard::NotHeldByOther { item: rng.pick(&place.items).clone() }));
+    let named: Option<Status> =
+        (!words.is_empty() && rng.chance(120)).then(|| status(rng.pick::<&str>(words)));
+    let guard = guard
+        .or_else(|| rng.chance(100).then(|| Guard::NotHeldByOther { item: rng.pick(&place.items).clone() }));
     let write = ItemWrite { item, status: named, data: Some(document(rng)) };
     Verb::PutItem(PutItem { write, expect: expect(rng, sight, place), guard })
 }

@@ -144,7 +144,8 @@ impl SimDisk {
     /// Files of that kind, in order.
     pub(crate) fn named(&self, extension: &str) -> Vec<PathBuf> {
         let state = self.0.lock();
-        let named = state.names.keys().filter(|path| path.extension().is_some_and(|found| found == extension));
+        let named =
+            state.names.keys().filter(|path| path.extension().is_some_and(|found| found == extension));
         named.cloned().collect()
     }
 
@@ -362,7 +363,7 @@ impl Disk for SimDisk {
     }
 
     fn random(&self) -> io::Result<u64> {
-        Ok(self.0.lock().rng.next())
+        Ok(self.0.lock().rng.bits())
     }
 }
 

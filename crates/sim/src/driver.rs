@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 use tenure_core::{CollectionKey, Command, Hash, Reply};
 use tenure_engine::{Answer, Idempotency, Refused, Request, Ticket};
 
-use crate::auditor::{Asked, Auditor, Violation};
 use crate::Options;
+use crate::auditor::{Asked, Auditor, Violation};
 use crate::bugs::Bug;
 use crate::client::{Client, Outstanding, Sight};
 use crate::history::History;
@@ -266,7 +266,10 @@ impl<M: Machine> Driver<M> {
         if leaves && let Some(sent) = self.sent.get(&outstanding.request) {
             sent.gone.set(true);
         }
-        self.history.add(self.now_ms, format_args!("h{index} had no answer to {} (leaves: {leaves})", outstanding.request));
+        self.history.add(
+            self.now_ms,
+            format_args!("h{index} had no answer to {} (leaves: {leaves})", outstanding.request),
+        );
         if outstanding.key.is_some() && outstanding.tries < 5 && self.rng.chance(850) {
             let Outstanding { command, key, tries, .. } = outstanding;
             let patience_ms = *self.rng.pick(&[300, 1_000, 3_000, 40_000]);
@@ -367,8 +370,12 @@ impl<M: Machine> Driver<M> {
 
     /// Open deliveries whose caller has left.
     pub(crate) fn gone(&self) -> Vec<u64> {
-        let gone: BTreeSet<u64> =
-            self.deliveries.iter().filter(|(_, (_, gone))| gone.get()).map(|(delivery, _)| *delivery).collect();
+        let gone: BTreeSet<u64> = self
+            .deliveries
+            .iter()
+            .filter(|(_, (_, gone))| gone.get())
+            .map(|(delivery, _)| *delivery)
+            .collect();
         gone.into_iter().collect()
     }
 }

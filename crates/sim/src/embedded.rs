@@ -61,7 +61,8 @@ impl Machine for DiskMachine {
     }
 
     fn arm(&mut self, rng: &mut Rng) {
-        let fault = *rng.pick(&[Fault::PowerLoss, Fault::PowerLoss, Fault::Error, Fault::NoRoom, Fault::NoRoomOnce]);
+        let fault =
+            *rng.pick(&[Fault::PowerLoss, Fault::PowerLoss, Fault::Error, Fault::NoRoom, Fault::NoRoomOnce]);
         let after = if rng.chance(700) { rng.below(3) } else { rng.below(15) };
         self.armed = Some(fault);
         self.disk.arm(after, fault);

@@ -80,7 +80,8 @@ impl Store for Flaky {
             return self.inner.commit(batch);
         }
         self.fault.store(FIRED, Ordering::Relaxed);
-        let failed = || Error::SyncFailed { path: "memory".into(), source: std::io::Error::other("simulated") };
+        let failed =
+            || Error::SyncFailed { path: "memory".into(), source: std::io::Error::other("simulated") };
         match fault {
             FULL => Err(Error::Full { path: "memory".into() }),
             AWAY => Err(Error::Away { detail: "simulated".to_owned() }),

@@ -64,7 +64,9 @@ impl fmt::Display for Brief<'_> {
             Reply::Item { item, created } => {
                 write!(f, "item {} {} version {} (new: {created})", item.id, item.status, item.version)
             }
-            Reply::Collection { collection, created } => write!(f, "head {} (new: {created})", collection.seq),
+            Reply::Collection { collection, created } => {
+                write!(f, "head {} (new: {created})", collection.seq)
+            }
             Reply::Group(replies) => replies.iter().try_for_each(|reply| write!(f, "{{{}}} ", Brief(reply))),
             Reply::Freed { claim: None } | Reply::Done => f.write_str("done"),
         }
@@ -79,7 +81,13 @@ impl fmt::Display for BriefClaim<'_> {
         write!(
             f,
             "claim {} token {} {:?} of {} in {} until {} ttl {}",
-            claim.number, claim.token, claim.items, claim.holder.id, claim.phase, claim.expires_at_ms, claim.ttl_ms
+            claim.number,
+            claim.token,
+            claim.items,
+            claim.holder.id,
+            claim.phase,
+            claim.expires_at_ms,
+            claim.ttl_ms
         )?;
         match claim.reason {
             Some(reason) => write!(f, " ended {} blocked {}", reason.as_str(), claim.blocked_until_ms),

@@ -28,7 +28,7 @@ use history::History;
 use machine::Machine;
 
 /// Happenings before the faults stop, unless somebody says otherwise.
-pub const STEPS: u64 = 1_500;
+pub const STEPS: u64 = 4_000;
 
 /// What came of a seed.
 #[derive(Debug)]
@@ -85,5 +85,11 @@ pub fn run(seed: u64, options: &Options) -> Outcome {
 fn run_on<M: Machine>(machine: M, seed: u64, options: &Options) -> Outcome {
     let mut driver = Driver::new(seed, options, machine);
     let violation = driver.run(options.steps).err();
-    Outcome { seed, violation, figures: driver.auditor.figures(), history: driver.history, tally: driver.tally }
+    Outcome {
+        seed,
+        violation,
+        figures: driver.auditor.figures(),
+        history: driver.history,
+        tally: driver.tally,
+    }
 }

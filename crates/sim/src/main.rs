@@ -1,8 +1,8 @@
 //! `cargo run --release -p tenure-sim -- --seeds 1000`
 
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -102,7 +102,11 @@ fn print_failure(outcome: &Outcome, arguments: &Arguments) {
         println!("\nseed {} broke {violation}", outcome.seed);
         println!("after {} lines of history, hash {:016x}", outcome.history.lines(), outcome.history.hash());
     }
-    let steps = if arguments.steps == tenure_sim::STEPS { String::new() } else { format!(" --steps {}", arguments.steps) };
+    let steps = if arguments.steps == tenure_sim::STEPS {
+        String::new()
+    } else {
+        format!(" --steps {}", arguments.steps)
+    };
     let bug = arguments.bug.map_or_else(String::new, |bug| format!(" --bug {}", bug.name()));
     let memory = if arguments.memory { " --memory" } else { "" };
     println!("again: cargo run --release -p tenure-sim -- --seed {}{steps}{bug}{memory}", outcome.seed);

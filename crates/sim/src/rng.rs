@@ -19,7 +19,7 @@ impl Rng {
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         let state = &mut self.0;
         let result = state[1].wrapping_mul(5).rotate_left(7).wrapping_mul(9);
         let shifted = state[1] << 17;
@@ -33,13 +33,14 @@ impl Rng {
     }
 
     /// A generator of its own, so that one part's chances don't shift another's.
+    #[must_use]
     pub fn split(&mut self) -> Self {
-        Self::new(self.next())
+        Self::new(self.bits())
     }
 
     /// `0..bound`; 0 where the bound is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        if bound == 0 { 0 } else { self.next() % bound }
+        if bound == 0 { 0 } else { self.bits() % bound }
     }
 
     /// An index into that many things.

@@ -7,6 +7,7 @@ use tenure_engine::{Delivery, Feed, From, Pending, Planted, Subscription, Turn};
 use tenure_store::{Error, Reader, Store};
 
 use crate::auditor::{Seen, Violation};
+use crate::bugs::Bug;
 use crate::driver::{Caller, Driver, Happening};
 use crate::history::Brief;
 use crate::machine::Machine;
@@ -43,7 +44,8 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     pub(crate) fn some(rng: &mut Rng, world: &World) -> Vec<Self> {
-        let watcher = |id| Self { id, key: rng.pick(&world.places).key.clone(), cursor: None, subscription: None };
+        let watcher =
+            |id| Self { id, key: rng.pick(&world.places).key.clone(), cursor: None, subscription: None };
         (1..=3).map(watcher).collect()
     }
 }
@@ -190,7 +192,8 @@ impl<M: Machine> Driver<M> {
                     self.history.add(self.now_ms, format_args!("{request} is answered{replayed}: {reply}"));
                 }
                 Err(refused) => {
-                    self.history.add(self.now_ms, format_args!("{request} is refused{replayed}: {refused:?}"));
+                    self.history
+                        .add(self.now_ms, format_args!("{request} is refused{replayed}: {refused:?}"));
                 }
             }
         }
@@ -238,7 +241,15 @@ impl<M: Machine> Driver<M> {
     /// A second to ten years, each size as likely.
     fn jump_ms(&mut self) -> i64 {
         const YEAR_MS: i64 = 365 * 24 * 3_600 * 1_000;
-        let size = *self.chance.pick(&[1_000, 60_000, 3_600_000, 86_400_000, 30 * 86_400_000, YEAR_MS, 10 * YEAR_MS]);
+        let size = *self.chance.pick(&[
+            1_000,
+            60_000,
+            3_600_000,
+            86_400_000,
+            30 * 86_400_000,
+            YEAR_MS,
+            10 * YEAR_MS,
+        ]);
         self.chance.range(size / 2, size)
     }
 
@@ -251,7 +262,7 @@ impl<M: Machine> Driver<M> {
             self.machine.arm(&mut self.chance);
         }
         let feed = Feed::default();
-        let planted = self.bug.map_or_else(Planted::default, |bug| bug.planted());
+        let planted = self.bug.map_or_else(Planted::default, Bug::planted);
         let clock_ms = self.now_ms + self.skew_ms;
         let rotten = !self.quiet && self.chance.chance(60) && self.machine.rot(&mut self.chance);
         let mut store = self.machine.start();
@@ -293,7 +304,8 @@ impl<M: Machine> Driver<M> {
     /// Everyone who follows reads what there is.
     pub(crate) fn watch(&mut self, dying: bool) -> Result<(), Violation> {
         let Some(server) = &self.server else { return Ok(()) };
-        let broken = |error: tenure_store::Error| Violation::new("I11", format!("the feed cannot be read: {error}"));
+        let broken =
+            |error: tenure_store::Error| Violation::new("I11", format!("the feed cannot be read: {error}"));
         for watcher in &mut self.watchers {
             if watcher.subscription.is_none() && !dying {
                 let from = match watcher.cursor {
@@ -302,7 +314,8 @@ impl<M: Machine> Driver<M> {
                 };
                 let seq = watcher.cursor.map(|(_, seq)| seq);
                 self.auditor.follows(watcher.id, &watcher.key, seq, false);
-                let subscription = server.feed.subscribe(&server.reader, &watcher.key, from).map_err(broken)?;
+                let subscription =
+                    server.feed.subscribe(&server.reader, &watcher.key, from).map_err(broken)?;
                 watcher.subscription = Some(subscription);
             }
             let Some(subscription) = &mut watcher.subscription else { continue };
@@ -337,7 +350,8 @@ impl<M: Machine> Driver<M> {
         const STRANGER: u64 = 99;
         let Some(server) = &self.server else { return Ok(()) };
         let key = &self.watchers[0].key;
-        let broken = |error: tenure_store::Error| Violation::new("I11", format!("the feed cannot be read: {error}"));
+        let broken =
+            |error: tenure_store::Error| Violation::new("I11", format!("the feed cannot be read: {error}"));
         let head = server.reader.collection(key).map_err(broken)?.map_or(0, |head| head.seq);
         let epoch = server.reader.epoch();
         let ahead = 1 + self.chance.below(1_000);
@@ -347,7 +361,9 @@ impl<M: Machine> Driver<M> {
             server.feed.subscribe(&server.reader, key, From::Event { epoch, seq }).map_err(broken)?;
         match subscription.try_next().map_err(broken)? {
             Some(delivery) => self.auditor.delivered(STRANGER, &delivery, false)?,
-            None => return Err(Violation::new("I15", format!("{key}: a follower from {seq} was told nothing"))),
+            None => {
+                return Err(Violation::new("I15", format!("{key}: a follower from {seq} was told nothing")));
+            }
         }
         self.auditor.unfollows(STRANGER);
         Ok(())

@@ -97,7 +97,8 @@ pub(crate) fn random_policy(rng: &mut Rng) -> Policy {
     let longest = phases.iter().filter(|phase| phase.renew).map(|phase| phase.ttl_ms).max();
     let first_ttl_ms = phases[0].ttl_ms;
     let ttl_ms_max = first_ttl_ms * rng.range(1, 3);
-    let rolling_ms = longest.filter(|_| rng.chance(400)).map(|longest| longest.max(ttl_ms_max) + rng.range(0, 4_000));
+    let rolling_ms =
+        longest.filter(|_| rng.chance(400)).map(|longest| longest.max(ttl_ms_max) + rng.range(0, 4_000));
     Policy {
         idle_guard_ms: longest.filter(|_| rng.chance(400)).map(|_| rng.range(1_000, 5_000)),
         rolling_ms,

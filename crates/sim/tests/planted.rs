@@ -10,7 +10,8 @@ fn every_planted_bug_is_caught() {
     let mut missed = Vec::new();
     for (name, bug) in Bug::ALL {
         let options = Options { bug: Some(bug), ..Options::default() };
-        let caught = (1..=SEEDS_MAX).find_map(|seed| run(seed, &options).violation.map(|found| (seed, found)));
+        let caught =
+            (1..=SEEDS_MAX).find_map(|seed| run(seed, &options).violation.map(|found| (seed, found)));
         match caught {
             Some((seed, violation)) => println!("{name}: seed {seed}, {}", violation.invariant),
             None => missed.push(name),

@@ -34,9 +34,10 @@ impl Beliefs {
         books: &Books,
         time: &Time,
     ) -> Check {
-        let claim = match &answer.outcome {
-            Ok(Reply::Acquired { claim, .. } | Reply::Beat { claim, .. } | Reply::Claim { claim }) => claim,
-            _ => return Ok(()),
+        let Ok(Reply::Acquired { claim, .. } | Reply::Beat { claim, .. } | Reply::Claim { claim }) =
+            &answer.outcome
+        else {
+            return Ok(());
         };
         if claim.state != ClaimState::Active || claim.holder.id != asked.command.actor.id {
             return Ok(());
@@ -60,7 +61,13 @@ impl Beliefs {
 
     /// A deadline was reached or moved. `recovered`: by a server that is gone, whose deadlines are not
     /// the ones that count now.
-    pub(crate) fn happened(&mut self, key: &CollectionKey, event: &Event, time: &Time, recovered: bool) -> Check {
+    pub(crate) fn happened(
+        &mut self,
+        key: &CollectionKey,
+        event: &Event,
+        time: &Time,
+        recovered: bool,
+    ) -> Check {
         let (claim, deadline_ms) = match &event.fact {
             Fact::Ended(end) if ran_out(end.reason) => {
                 let judged = self.compare_number(key, end.claim, end.ended_at_ms, time);
@@ -104,7 +111,9 @@ impl Beliefs {
         if *until_ms > real_ms {
             return violation(
                 "I5",
-                format!("{key}: the holder of claim {claim} relies on it until {until_ms}, the server until {real_ms}"),
+                format!(
+                    "{key}: the holder of claim {claim} relies on it until {until_ms}, the server until {real_ms}"
+                ),
             );
         }
         Ok(())

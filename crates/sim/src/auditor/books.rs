@@ -59,7 +59,7 @@ impl Books {
         let key = &asked.command.collection;
         loop {
             let prediction = self.predict(asked, now_ms);
-            if let Some(forgotten) = self.forgotten(key, &prediction, answer) {
+            if let Some(forgotten) = self.forgotten(key, answer) {
                 return Ok(forgotten);
             }
             let as_told = answer.is_none_or(|answer| same_reply(&prediction.outcome, answer));
@@ -74,12 +74,7 @@ impl Books {
     }
 
     /// A claim that ended and was forgotten is answered as one that never was. Nothing happens either way.
-    fn forgotten(
-        &self,
-        key: &CollectionKey,
-        prediction: &Prediction,
-        answer: Option<&Result<Reply, Refused>>,
-    ) -> Option<Prediction> {
+    fn forgotten(&self, key: &CollectionKey, answer: Option<&Result<Reply, Refused>>) -> Option<Prediction> {
         let Some(Err(Refused::Rule(told))) = answer else { return None };
         let inner = if let Refusal::InGroup { refusal, .. } = told { refusal } else { told };
         let Refusal::NotFound { what, id } = inner else { return None };
@@ -92,7 +87,6 @@ impl Books {
             space: self.space(key).clone(),
             beat: false,
             policies: Vec::new(),
-            ..prediction.clone()
         })
     }
 
@@ -170,7 +164,7 @@ impl Books {
         let Some(sealed) = self.queue.get_mut(key).and_then(VecDeque::pop_front) else { return Ok(None) };
         let policy = rules::policy_of(&self.policies, key.kind());
         let ledger = self.ledgers.entry(key.clone()).or_default();
-        ledger.take(&sealed.event, policy.as_deref()).map_err(|violation| at(key, violation))?;
+        ledger.take(&sealed.event, policy.as_deref()).map_err(|violation| at(key, &violation))?;
         self.spaces.entry(key.clone()).or_default().hash = sealed.hash;
         self.explained.push((key.clone(), sealed.clone()));
         Ok(Some(sealed))
@@ -205,10 +199,12 @@ impl Books {
         let key = &asked.command.collection;
         let ledger = self.ledgers.entry(key.clone()).or_default();
         let judged = match reply {
-            Reply::Beat { renewed: true, claim, .. } => ledger
-                .shown(claim)
-                .and_then(|()| ledger.told(now_ms, &asked.command.actor.id, claim)),
-            Reply::Acquired { claim, .. } | Reply::Claim { claim } | Reply::Beat { claim, .. } => ledger.shown(claim),
+            Reply::Beat { renewed: true, claim, .. } => {
+                ledger.shown(claim).and_then(|()| ledger.told(now_ms, &asked.command.actor.id, claim))
+            }
+            Reply::Acquired { claim, .. } | Reply::Claim { claim } | Reply::Beat { claim, .. } => {
+                ledger.shown(claim)
+            }
             Reply::Freed { claim: Some(claim) } => ledger.shown(claim),
             Reply::Group(replies) => {
                 for reply in replies {
@@ -218,7 +214,7 @@ impl Books {
             }
             _ => Ok(()),
         };
-        judged.map_err(|violation| at(key, violation))
+        judged.map_err(|violation| at(key, &violation))
     }
 
     /// Heartbeats whose answer was lost are known from the rows.
@@ -271,11 +267,15 @@ impl Books {
         }
         let ask = &asked.command;
         if as_told {
-            let next: Vec<_> = self.queue.get(key).into_iter().flatten().map(|sealed| &sealed.event).take(2).collect();
+            let next: Vec<_> =
+                self.queue.get(key).into_iter().flatten().map(|sealed| &sealed.event).take(2).collect();
             let expected = &prediction.events;
             return Violation::new(
                 "I11",
-                format!("{key}: {:?} by {} must leave {expected:?}; next are {next:?}", ask.verb, ask.actor.id),
+                format!(
+                    "{key}: {:?} by {} must leave {expected:?}; next are {next:?}",
+                    ask.verb, ask.actor.id
+                ),
             );
         }
         Violation::new(
@@ -291,13 +291,13 @@ impl Books {
         let mut ledger = self.ledgers.get(key).cloned().unwrap_or_default();
         let policy = rules::policy_of(&self.policies, key.kind());
         for sealed in self.queue.get(key).into_iter().flatten() {
-            ledger.take(&sealed.event, policy.as_deref()).map_err(|violation| at(key, violation))?;
+            ledger.take(&sealed.event, policy.as_deref()).map_err(|violation| at(key, &violation))?;
         }
         Ok(())
     }
 }
 
-fn at(key: &CollectionKey, violation: Violation) -> Violation {
+fn at(key: &CollectionKey, violation: &Violation) -> Violation {
     Violation::new(violation.invariant, format!("{key}: {}", violation.detail))
 }
 
@@ -306,7 +306,5 @@ fn first_difference<'a, T: PartialEq>(
     expected: &'a [&'a T],
 ) -> Option<(Option<&'a T>, Option<&'a T>)> {
     let longest = rows.len().max(expected.len());
-    (0..longest)
-        .map(|index| (rows.get(index), expected.get(index).copied()))
-        .find(|(row, must)| row != must)
+    (0..longest).map(|index| (rows.get(index), expected.get(index).copied())).find(|(row, must)| row != must)
 }

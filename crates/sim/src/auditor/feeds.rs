@@ -72,11 +72,16 @@ impl Feeds {
         let Some(follower) = self.followers.get_mut(&id) else { return Ok(()) };
         let key = &follower.key;
         if follower.must_resync && !matches!(delivery, Delivery::Resync) {
-            return violation("I15", format!("{key}: a follower with a number from nowhere was not told to start anew"));
+            return violation(
+                "I15",
+                format!("{key}: a follower with a number from nowhere was not told to start anew"),
+            );
         }
         match delivery {
             Delivery::Resync if follower.must_resync => Ok(()),
-            Delivery::Resync => violation("I15", format!("{key}: told to start anew from {:?}", follower.cursor)),
+            Delivery::Resync => {
+                violation("I15", format!("{key}: told to start anew from {:?}", follower.cursor))
+            }
             Delivery::Lagging { .. } => Ok(()),
             Delivery::Snapshot(snapshot) => {
                 follower.cursor = Some(snapshot.head.seq);
@@ -84,7 +89,10 @@ impl Feeds {
                 let items = snapshot.items.iter().eq(space.items.values());
                 let active = space.active.iter().filter_map(|number| space.claims.get(number));
                 if snapshot.head.seq != space.seq || !items || !snapshot.claims.iter().eq(active) {
-                    return violation("I14", format!("{key}: a snapshot at {} is not what was committed", snapshot.head.seq));
+                    return violation(
+                        "I14",
+                        format!("{key}: a snapshot at {} is not what was committed", snapshot.head.seq),
+                    );
                 }
                 Ok(())
             }
@@ -92,13 +100,21 @@ impl Feeds {
                 for sealed in events {
                     let seq = sealed.event.seq;
                     if follower.cursor.is_some_and(|cursor| seq != cursor + 1) {
-                        return violation("I14", format!("{key}: event {seq} was told after {:?}", follower.cursor));
+                        return violation(
+                            "I14",
+                            format!("{key}: event {seq} was told after {:?}", follower.cursor),
+                        );
                     }
                     follower.cursor = Some(seq);
                     match log.get(key, seq) {
                         Some(known) if known.hash == sealed.hash => {}
                         None if dying => self.rumours.push((key.clone(), seq, sealed.hash)),
-                        _ => return violation("I14", format!("{key}: event {seq} was told, but is not what was committed")),
+                        _ => {
+                            return violation(
+                                "I14",
+                                format!("{key}: event {seq} was told, but is not what was committed"),
+                            );
+                        }
                     }
                 }
                 Ok(())
@@ -109,7 +125,10 @@ impl Feeds {
     pub(crate) fn check_rumours(&mut self, log: &Log) -> Check {
         for (key, seq, hash) in std::mem::take(&mut self.rumours) {
             if log.get(&key, seq).is_none_or(|known| known.hash != hash) {
-                return violation("I14", format!("{key}: event {seq} was told and then taken back by a crash"));
+                return violation(
+                    "I14",
+                    format!("{key}: event {seq} was told and then taken back by a crash"),
+                );
             }
         }
         Ok(())
@@ -120,7 +139,10 @@ impl Feeds {
         for follower in self.followers.values().filter(|follower| !follower.must_resync) {
             let (cursor, last) = (follower.cursor.unwrap_or(0), log.last_seq(&follower.key));
             if cursor != last {
-                return violation("I14", format!("{}: a follower heard up to {cursor} of {last}", follower.key));
+                return violation(
+                    "I14",
+                    format!("{}: a follower heard up to {cursor} of {last}", follower.key),
+                );
             }
         }
         Ok(())

@@ -57,19 +57,19 @@ impl Ledger {
                 self.things(item).claim = None;
                 let hold = self.hold(*claim)?;
                 if !hold.items.remove(item) || hold.items.is_empty() {
-                    return violation("I8", format!("claim {claim} lost an item that it had not, or its last"));
+                    return violation(
+                        "I8",
+                        format!("claim {claim} lost an item that it had not, or its last"),
+                    );
                 }
             }
             Fact::Renewed { claim, expires_at_ms, .. } => {
                 self.acts(event, *claim)?;
                 self.hold(*claim)?.deadline_ms = *expires_at_ms;
             }
-            Fact::Advanced { claim, expires_at_ms, since_ms, .. } => self.advance(
-                event,
-                *claim,
-                *since_ms,
-                *expires_at_ms,
-            )?,
+            Fact::Advanced { claim, expires_at_ms, since_ms, .. } => {
+                self.advance(event, *claim, *since_ms, *expires_at_ms)?;
+            }
             Fact::Nudged { claim, .. } => drop(self.live(event, *claim)?),
             Fact::Ended(end) => self.end(event, end)?,
             Fact::ItemPut { write, under, .. } => {
@@ -86,7 +86,10 @@ impl Ledger {
                 if let Some(number) = self.things(&before.id).claim
                     && self.claims.get(&number).is_some_and(|hold| hold.ended.is_none())
                 {
-                    return violation("I8", format!("item {} was deleted while claim {number} held it", before.id));
+                    return violation(
+                        "I8",
+                        format!("item {} was deleted while claim {number} held it", before.id),
+                    );
                 }
                 let thing = self.things(&before.id);
                 (thing.exists, thing.claim, thing.status) = (false, None, None);
@@ -129,14 +132,19 @@ impl Ledger {
     /// A claim stood in an answer: it must be one that was granted, with its own token.
     pub(crate) fn shown(&self, claim: &Claim) -> Check {
         let Some(hold) = self.claims.get(&claim.number) else {
-            return violation("I14", format!("an answer shows claim {}, which no event granted", claim.number));
+            return violation(
+                "I14",
+                format!("an answer shows claim {}, which no event granted", claim.number),
+            );
         };
         let known = *hold.holder == *claim.holder.id && hold.since_ms == claim.since_ms;
         if !known || claim.token < claim.number || claim.token > hold.token {
             return violation(
                 "I3",
-                format!("claim {} shows token {} and since {}, granted were {} and {}", claim.number, claim.token,
-                    claim.since_ms, hold.token, hold.since_ms),
+                format!(
+                    "claim {} shows token {} and since {}, granted were {} and {}",
+                    claim.number, claim.token, claim.since_ms, hold.token, hold.since_ms
+                ),
             );
         }
         Ok(())
@@ -189,14 +197,20 @@ impl Ledger {
             let Some(end) = &last.ended else {
                 return violation(
                     "I1",
-                    format!("item {id} was granted at {} while claim {number} of {} had not ended", event.seq, last.holder),
+                    format!(
+                        "item {id} was granted at {} while claim {number} of {} had not ended",
+                        event.seq, last.holder
+                    ),
                 );
             };
             if event.at_ms < end.ended_at_ms {
                 return violation("I1", format!("item {id} was granted before claim {number} ended"));
             }
             if event.at_ms < end.blocked_until_ms && !forced {
-                return violation("I4", format!("item {id} was granted within the lock delay of claim {number}"));
+                return violation(
+                    "I4",
+                    format!("item {id} was granted within the lock delay of claim {number}"),
+                );
             }
         }
         thing.token = event.seq;
@@ -214,7 +228,10 @@ impl Ledger {
             if since_ms < hold.deadline_ms || since_ms > event.at_ms {
                 return violation(
                     "I4",
-                    format!("claim {number} advanced by itself at {since_ms}, its deadline was {}", hold.deadline_ms),
+                    format!(
+                        "claim {number} advanced by itself at {since_ms}, its deadline was {}",
+                        hold.deadline_ms
+                    ),
                 );
             }
         } else {
@@ -245,10 +262,16 @@ impl Ledger {
         } else if matches!(end.reason, EndReason::Completed | EndReason::Released | EndReason::Cancelled) {
             if event.at_ms >= hold.deadline_ms {
                 let code = if end.reason == EndReason::Completed { "I10" } else { "I6" };
-                return violation(code, format!("claim {} was ended by its holder after its deadline", end.claim));
+                return violation(
+                    code,
+                    format!("claim {} was ended by its holder after its deadline", end.claim),
+                );
             }
             if *event.actor.id != *hold.holder {
-                return violation("I6", format!("claim {} was ended by {}, who does not hold it", end.claim, event.actor.id));
+                return violation(
+                    "I6",
+                    format!("claim {} was ended by {}, who does not hold it", end.claim, event.actor.id),
+                );
             }
         }
         hold.ended = Some(end.clone());
@@ -285,7 +308,11 @@ impl Ledger {
             None => Ok(hold),
             Some(end) => Err(super::Violation::new(
                 "I10",
-                format!("event {} speaks of claim {number}, which had ended ({})", event.seq, end.reason.as_str()),
+                format!(
+                    "event {} speaks of claim {number}, which had ended ({})",
+                    event.seq,
+                    end.reason.as_str()
+                ),
             )),
         }
     }
@@ -312,7 +339,8 @@ impl Ledger {
         }
         let exist = self.items.values().filter(|thing| thing.exists);
         let total = exist.clone().count();
-        let finished = |thing: &&Thing| thing.status.as_ref().is_some_and(|status| policy.finished.contains(status));
+        let finished =
+            |thing: &&Thing| thing.status.as_ref().is_some_and(|status| policy.finished.contains(status));
         let sold = exist
             .filter(finished)
             .filter(|thing| {
@@ -327,7 +355,8 @@ impl Ledger {
     }
 
     fn hold(&mut self, number: u64) -> Result<&mut Hold, super::Violation> {
-        let missing = || super::Violation::new("I14", format!("an event speaks of claim {number}, never granted"));
+        let missing =
+            || super::Violation::new("I14", format!("an event speaks of claim {number}, never granted"));
         self.claims.get_mut(&number).ok_or_else(missing)
     }
 

@@ -192,8 +192,13 @@ impl Auditor {
             }
             for claim in self.books.space(key).claims.values() {
                 let row = reader.claim(key, claim.number).map_err(|error| broken(&error))?;
-                if claim.state != ClaimState::Active && !row.as_deref().is_some_and(|row| same_end(row, claim)) {
-                    return violation("I14", format!("{key}: claim {} reads {row:?}, must be {claim:?}", claim.number));
+                if claim.state != ClaimState::Active
+                    && !row.as_deref().is_some_and(|row| same_end(row, claim))
+                {
+                    return violation(
+                        "I14",
+                        format!("{key}: claim {} reads {row:?}, must be {claim:?}", claim.number),
+                    );
                 }
             }
         }
@@ -213,7 +218,10 @@ impl Auditor {
                 let retained = self.retained.unwrap_or(u64::MAX).min(log.len() as u64);
                 let kept = last == self.log.last_seq(key) && last - first + 1 >= retained;
                 if !kept {
-                    return violation("I15", format!("{key}: events {first} to {last} are retained, not {retained}"));
+                    return violation(
+                        "I15",
+                        format!("{key}: events {first} to {last} are retained, not {retained}"),
+                    );
                 }
                 let page = reader.events(key, first - 1, usize::MAX >> 1).map_err(|error| broken(&error))?;
                 let from = log.partition_point(|sealed| sealed.event.seq < first);
@@ -229,7 +237,10 @@ impl Auditor {
     pub fn all_over(&self) -> Check {
         for (key, space) in self.books.spaces() {
             if let Some(number) = space.active.first() {
-                return violation("I18", format!("{key}: claim {number} is still active long after its deadline"));
+                return violation(
+                    "I18",
+                    format!("{key}: claim {number} is still active long after its deadline"),
+                );
             }
         }
         Ok(())

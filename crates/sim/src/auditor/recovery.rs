@@ -67,7 +67,12 @@ impl Auditor {
     }
 
     /// The books as they must be if the unknown turn was committed, or if there was none.
-    fn suppose(&self, unknown: Option<&Unknown>, server_ms: i64, reader: &dyn Reader) -> Result<Books, Violation> {
+    fn suppose(
+        &self,
+        unknown: Option<&Unknown>,
+        server_ms: i64,
+        reader: &dyn Reader,
+    ) -> Result<Books, Violation> {
         let mut books = self.books.clone();
         if let Some(unknown) = unknown {
             replay(&mut books, unknown)?;
@@ -92,7 +97,12 @@ fn replay(books: &mut Books, unknown: &Unknown) -> Check {
         replay_one(books, *delivery, asked, answer, now_ms)?;
         serve(books, now_ms)?;
     }
-    let ended: Vec<u64> = books.waiting.there().filter(|(_, waiter)| waiter.until_ms <= now_ms).map(|(_, waiter)| waiter.delivery).collect();
+    let ended: Vec<u64> = books
+        .waiting
+        .there()
+        .filter(|(_, waiter)| waiter.until_ms <= now_ms)
+        .map(|(_, waiter)| waiter.delivery)
+        .collect();
     for delivery in ended {
         if let Some((_, waiter)) = books.waiting.end(delivery) {
             let prediction = books.predict(&waiter.asked, now_ms);
@@ -180,7 +190,10 @@ fn resume(books: &mut Books, time: &Time, server_ms: i64) -> Check {
         for (key, space) in books.spaces() {
             let live = |number: &u64| space.claim(*number).is_some_and(|claim| claim.expires_at_ms > high_ms);
             if let Some(number) = space.active.iter().find(|number| live(number)) {
-                return violation("resume", format!("{key}: claim {number} lost the time from {high_ms} to {server_ms}"));
+                return violation(
+                    "resume",
+                    format!("{key}: claim {number} lost the time from {high_ms} to {server_ms}"),
+                );
             }
         }
     }
@@ -198,7 +211,8 @@ fn resume_all(books: &mut Books, at_ms: i64, stopped_at_ms: i64) -> Check {
             continue;
         }
         let space = books.space(&key);
-        let live = |number: &u64| space.claim(*number).is_some_and(|claim| claim.expires_at_ms > stopped_at_ms);
+        let live =
+            |number: &u64| space.claim(*number).is_some_and(|claim| claim.expires_at_ms > stopped_at_ms);
         if let Some(number) = space.active.iter().find(|number| live(number)) {
             return violation("resume", format!("{key}: claim {number} got no time back at {at_ms}"));
         }

@@ -33,7 +33,10 @@ impl Space {
         }
         self.seq = event.seq;
         match &event.fact {
-            Fact::CollectionCreated | Fact::Nudged { .. } | Fact::Restored { .. } | Fact::PolicySet { .. } => {}
+            Fact::CollectionCreated
+            | Fact::Nudged { .. }
+            | Fact::Restored { .. }
+            | Fact::PolicySet { .. } => {}
             Fact::Granted(grant) => self.fold_grant(event, grant),
             Fact::Renewed { claim, ttl_ms, expires_at_ms, note: _ } => self.edit(*claim, |claim| {
                 claim.ttl_ms = *ttl_ms;

@@ -37,7 +37,11 @@ fn event(seq: u64, at_ms: i64, actor: &str, fact: Fact) -> Event {
 }
 
 fn grant(holder: &str, items: &[&str], expires_at_ms: i64) -> Fact {
-    let granted = |id: &&str| GrantedItem { id: item(id), status: None, before: Some(Status::new("available").unwrap()) };
+    let granted = |id: &&str| GrantedItem {
+        id: item(id),
+        status: None,
+        before: Some(Status::new("available").unwrap()),
+    };
     Fact::Granted(Grant {
         items: items.iter().map(granted).collect(),
         holder: who(holder),
@@ -80,7 +84,10 @@ fn ledger(events: &[Event]) -> Check {
 
 #[test]
 fn i1_two_grants_of_one_item_overlap() {
-    let check = ledger(&[event(1, 0, "ana", grant("ana", &["x"], 1_000)), event(2, 10, "bo", grant("bo", &["x"], 1_010))]);
+    let check = ledger(&[
+        event(1, 0, "ana", grant("ana", &["x"], 1_000)),
+        event(2, 10, "bo", grant("bo", &["x"], 1_010)),
+    ]);
     assert_eq!(broken(check), "I1");
 }
 

@@ -33,7 +33,10 @@ impl Time {
 
     pub(crate) fn turned(&mut self, real_ms: i64, server_ms: i64) -> Check {
         if server_ms < self.server_ms {
-            return violation("time", format!("the server's time went from {} to {server_ms}", self.server_ms));
+            return violation(
+                "time",
+                format!("the server's time went from {} to {server_ms}", self.server_ms),
+            );
         }
         if self.processes.last().is_some_and(|(_, ahead_ms)| server_ms - real_ms != *ahead_ms) {
             return violation("time", format!("the server's clock jumped to {server_ms} within a process"));

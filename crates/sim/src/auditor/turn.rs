@@ -21,7 +21,7 @@ impl Auditor {
     /// A turn ended, well or with the server's death.
     pub fn turn(&mut self, seen: &Seen, reader: &dyn Reader) -> Check {
         self.time.turned(seen.real_ms, seen.server_ms)?;
-        self.check_times(seen)?;
+        Self::check_times(seen)?;
         for delivery in &seen.gone {
             self.books.waiting.leave(*delivery);
         }
@@ -47,7 +47,8 @@ impl Auditor {
             self.time.marked(true, live);
         }
         let delivered = seen.delivered.iter().filter_map(|(_, request)| self.asked.get(request));
-        let asked: BTreeSet<CollectionKey> = delivered.map(|asked| asked.command.collection.clone()).collect();
+        let asked: BTreeSet<CollectionKey> =
+            delivered.map(|asked| asked.command.collection.clone()).collect();
         for key in touched.union(&asked) {
             self.books.compare_rows(key, reader)?;
         }
@@ -64,10 +65,16 @@ impl Auditor {
             }
             let page = reader.events(&key, known, usize::MAX >> 1).map_err(|error| broken(&error))?;
             let EventPage::Events(events) = page else {
-                return violation("I11", format!("{key}: event {known} was committed and is not there any more"));
+                return violation(
+                    "I11",
+                    format!("{key}: event {known} was committed and is not there any more"),
+                );
             };
             if events.is_empty() {
-                return violation("I14", format!("{key}: the head is {}, but events end at {known}", head.seq));
+                return violation(
+                    "I14",
+                    format!("{key}: the head is {}, but events end at {known}", head.seq),
+                );
             }
             for sealed in events {
                 self.figures.events += 1;
@@ -79,12 +86,15 @@ impl Auditor {
     }
 
     /// Decisions are made at the time of their commit (I6): answers and events carry that time.
-    fn check_times(&self, seen: &Seen) -> Check {
+    fn check_times(seen: &Seen) -> Check {
         for (_, answer) in &seen.answers {
             // A retry reads the first answer, with its time.
             if answer.server_time_ms != seen.server_ms && !answer.replayed {
                 let (told_ms, at_ms) = (answer.server_time_ms, seen.server_ms);
-                return violation("I6", format!("an answer was decided at {told_ms} and committed at {at_ms}"));
+                return violation(
+                    "I6",
+                    format!("an answer was decided at {told_ms} and committed at {at_ms}"),
+                );
             }
         }
         Ok(())
@@ -106,7 +116,8 @@ impl Auditor {
     fn judge_answers(&mut self, seen: &Seen) -> Check {
         let places: BTreeMap<u64, usize> =
             seen.delivered.iter().enumerate().map(|(place, (delivery, _))| (*delivery, place)).collect();
-        if seen.fault && !seen.answers.is_empty() && seen.answers.iter().all(|(_, answer)| is_no_room(answer)) {
+        if seen.fault && !seen.answers.is_empty() && seen.answers.iter().all(|(_, answer)| is_no_room(answer))
+        {
             // The whole turn was refused: nothing of it happened, and nobody waits because of it.
             for (delivery, answer) in &seen.answers {
                 self.count(answer);
@@ -154,8 +165,7 @@ impl Auditor {
         let now_ms = seen.server_ms;
         if let Some(idempotency) = &asked.idempotency {
             let id = key_id(&asked.command, idempotency);
-            if let Retry::Judged(judged) =
-                self.books.keys.judge(&id, idempotency.fingerprint, now_ms, answer)
+            if let Retry::Judged(judged) = self.books.keys.judge(&id, idempotency.fingerprint, now_ms, answer)
             {
                 return judged;
             }
@@ -165,7 +175,10 @@ impl Auditor {
                 return Ok(());
             }
             if running != told_so {
-                return violation("I11", format!("key {} still waits: {running}; told: {:?}", id.2, answer.outcome));
+                return violation(
+                    "I11",
+                    format!("key {} still waits: {running}; told: {:?}", id.2, answer.outcome),
+                );
             }
         } else if answer.replayed {
             return violation("I11", "a request without a key was answered from memory".to_owned());
@@ -265,7 +278,10 @@ impl Auditor {
                 self.figures.expiries += 1;
                 if quiet && at_ms - end.ended_at_ms > EXPIRY_LAG_MAX_MS {
                     let late_ms = at_ms - end.ended_at_ms;
-                    return violation("I18", format!("{key}: claim {} ran out {late_ms} ms before anybody was told", end.claim));
+                    return violation(
+                        "I18",
+                        format!("{key}: claim {} ran out {late_ms} ms before anybody was told", end.claim),
+                    );
                 }
             }
             _ => {}
@@ -276,8 +292,12 @@ impl Auditor {
     fn check_in_time(&self, now_ms: i64) -> Check {
         for (key, space) in self.books.spaces() {
             for number in &space.active {
-                if space.claim(*number).is_some_and(|claim| now_ms >= claim.expires_at_ms + EXPIRY_LAG_MAX_MS) {
-                    return violation("I18", format!("{key}: claim {number} is over and nobody was told at {now_ms}"));
+                if space.claim(*number).is_some_and(|claim| now_ms >= claim.expires_at_ms + EXPIRY_LAG_MAX_MS)
+                {
+                    return violation(
+                        "I18",
+                        format!("{key}: claim {number} is over and nobody was told at {now_ms}"),
+                    );
                 }
             }
         }

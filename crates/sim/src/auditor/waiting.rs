@@ -36,7 +36,8 @@ pub(crate) fn wait_ms(asked: &Asked) -> i64 {
 impl Waiting {
     pub(crate) fn begin(&mut self, delivery: u64, asked: Arc<Asked>, now_ms: i64) {
         let until_ms = now_ms + wait_ms(&asked);
-        self.waiters.insert(self.next, Waiter { delivery, asked, until_ms, gone: false, free_since_ms: None });
+        self.waiters
+            .insert(self.next, Waiter { delivery, asked, until_ms, gone: false, free_since_ms: None });
         self.next += 1;
     }
 
@@ -103,14 +104,20 @@ pub(crate) fn check_served(books: &mut Books, now_ms: i64) -> Check {
     for (order, waiter) in books.waiting.there() {
         let who = &waiter.asked.command.actor.id;
         if now_ms >= waiter.until_ms + 1_000 {
-            return violation("I18", format!("{who} waited until {} and had no answer at {now_ms}", waiter.until_ms));
+            return violation(
+                "I18",
+                format!("{who} waited until {} and had no answer at {now_ms}", waiter.until_ms),
+            );
         }
         // A holder that waits for what it got by another request is not counted: nothing is free.
         let is_free = would_be_granted(books, waiter, now_ms);
         let since_ms = is_free.then(|| waiter.free_since_ms.unwrap_or(now_ms));
         if since_ms.is_some_and(|since_ms| now_ms >= since_ms + 1_000) {
             let verb = &waiter.asked.command.verb;
-            return violation("I18", format!("{who} waits at {now_ms} for what has been free since {since_ms:?}: {verb:?}"));
+            return violation(
+                "I18",
+                format!("{who} waits at {now_ms} for what has been free since {since_ms:?}: {verb:?}"),
+            );
         }
         free.push((order, since_ms));
     }

@@ -18,9 +18,10 @@ impl Trial<'_> {
         if self.policy.one_claim_per_session && ask.session.is_some() {
             let numbers: Vec<u64> = self.space.active.iter().copied().collect();
             for number in numbers {
-                let same = self.space.claim(number).is_some_and(|claim| {
-                    claim.session == ask.session && claim.holder.id == self.actor.id
-                });
+                let same = self
+                    .space
+                    .claim(number)
+                    .is_some_and(|claim| claim.session == ask.session && claim.holder.id == self.actor.id);
                 if !same {
                     continue;
                 }

@@ -96,11 +96,8 @@ fn predict_policy(
     if let Some(field) = wrong_field(policy) {
         return refused(Refusal::invalid(field, "cannot work"));
     }
-    let fact = Fact::PolicySet {
-        kind: kind.clone(),
-        policy: policy.clone(),
-        before: policy_of(policies, kind),
-    };
+    let fact =
+        Fact::PolicySet { kind: kind.clone(), policy: policy.clone(), before: policy_of(policies, kind) };
     let event = Event { seq: space.seq + 1, at_ms: now_ms, actor: command.actor.clone(), fact };
     let mut space = space.clone();
     space.fold(&event);

@@ -39,7 +39,9 @@ pub(super) fn overdue(space: &Space, policy: &Policy, number: u64, now_ms: i64) 
         EndReason::Expired
     } else if claim.idle {
         EndReason::Idle
-    } else if policy.rolling_ms.is_some_and(|rolling_ms| claim.acted_at_ms + rolling_ms <= claim.expires_at_ms)
+    } else if policy
+        .rolling_ms
+        .is_some_and(|rolling_ms| claim.acted_at_ms + rolling_ms <= claim.expires_at_ms)
     {
         EndReason::MaxHold
     } else {
