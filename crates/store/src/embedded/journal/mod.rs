@@ -313,7 +313,7 @@ fn with_segments<D: Disk>(
         segment_bytes: options.segment_bytes,
         segments_max: options.segments_max.max(2),
         segments_kept: options.segments_kept,
-        faults: options.faults,
+        faults: options.faults(),
         full,
         current,
         next,
