@@ -2,6 +2,11 @@
 
 /// Commands in one group commit. More would make the first of them wait for the last.
 pub const BATCH_MAX: usize = 2_048;
+/// Bytes of events in one group commit; what comes after them waits for the next. A quarter of a journal
+/// segment, so that a commit always fits.
+pub(crate) const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of events of one command: an atomic group cannot be split.
+pub(crate) const COMMAND_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Expiries beside them in one commit, so that a million deadlines at once don't hold up commands.
 pub(crate) const EXPIRIES_MAX: usize = 2_048;
 /// Commands waiting for the loop. A longer queue only makes everyone late; refuse instead.

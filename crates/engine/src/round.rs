@@ -10,7 +10,7 @@ use tenure_core::{
 };
 use tenure_store::{Entry, Kept, ReplyKey, View};
 
-use crate::limits::EXPIRIES_MAX;
+use crate::limits::{BATCH_BYTES_MAX, COMMAND_BYTES_MAX, EXPIRIES_MAX};
 use crate::overlay::Overlay;
 use crate::planted::{Bug, Planted};
 use crate::timers::{Timer, Timers};
@@ -33,6 +33,8 @@ pub(crate) struct Round<'a, V, T> {
     /// How many more claims are active after it.
     pub(crate) active: i64,
     pub(crate) report: Report,
+    /// Bytes of the events so far.
+    bytes: usize,
 }
 
 impl<'a, V: View, T: Ticket> Round<'a, V, T> {
@@ -55,7 +57,13 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             due: Vec::new(),
             active: 0,
             report: Report::default(),
+            bytes: 0,
         }
+    }
+
+    /// What is decided fills a commit; the rest must wait for the next.
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes >= BATCH_BYTES_MAX
     }
 
     /// Claims whose time is up end before anything else is decided, so nobody overtakes a waiter.
@@ -194,6 +202,11 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     /// Decides on the rows as this turn has left them, and notes what follows.
     fn decide(&mut self, command: &Command) -> Result<Reply, Refusal> {
         let decision = decide(&self.overlay, command, self.now_ms)?;
+        let bytes: usize = decision.events.iter().map(|sealed| sealed.bytes.len()).sum();
+        if bytes > COMMAND_BYTES_MAX {
+            return Err(Refusal::Limit { limit: Arc::from("bytes"), max: COMMAND_BYTES_MAX as u64 });
+        }
+        self.bytes += bytes;
         if decision.events.is_empty() && decision.beats.is_empty() {
             return Ok(decision.reply);
         }

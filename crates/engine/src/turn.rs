@@ -1,6 +1,7 @@
 //! One turn of the loop: due deadlines, then what waits, one commit, the answers. No threads, no clock:
 //! a simulator drives it as the engine's thread does.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use tenure_core::{ClaimState, CollectionKey, Command, ItemId, Principal, Verb, decide};
@@ -55,6 +56,8 @@ pub struct Turn<S, T> {
     store: S,
     timers: Timers,
     waiters: Waiters<T>,
+    /// Requests that did not fit into the newest commit.
+    late: VecDeque<Pending<T>>,
     feed: Feed,
     planted: Planted,
     /// Added to the clock, so that time goes on from the highest committed one.
@@ -75,8 +78,9 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         let offset_ms = if planted.is(Bug::TimeRunsBack) { 0 } else { (high_water_ms - clock_ms).max(0) };
         let now_ms = clock_ms + offset_ms;
         let (timers, waiters) = (Timers::default(), Waiters::default());
-        let (active, retry_at_ms) = (0, 0);
-        let mut turn = Self { store, timers, waiters, feed, planted, offset_ms, now_ms, active, retry_at_ms };
+        let (late, active, retry_at_ms) = (VecDeque::new(), 0, 0);
+        let mut turn =
+            Self { store, timers, waiters, late, feed, planted, offset_ms, now_ms, active, retry_at_ms };
         let away_ms = now_ms - high_water_ms;
         let paused = high_water_ms > 0 && away_ms > 0 && !turn.store.is_shared();
         if paused && !planted.is(Bug::NoResume) {
@@ -113,9 +117,13 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         let first_joined = self.waiters.next_number();
         let mut round = Round::new(&view, decide_at_ms, &mut self.timers, &mut self.waiters, self.planted);
         round.expire_due();
-        for pending in inbox {
+        let mut inbox = self.late.drain(..).chain(inbox).collect::<VecDeque<_>>();
+        while !round.is_full()
+            && let Some(pending) = inbox.pop_front()
+        {
             round.execute(pending);
         }
+        self.late = inbox;
         round.end_waits();
         round.sweep_timers(usize::try_from(self.active).unwrap_or(0));
         let Round { entries, answers: answered, due, active, mut report, .. } = round;
@@ -128,7 +136,9 @@ impl<S: Store, T: Ticket> Turn<S, T> {
     /// When the next turn is due even if nobody asks for anything, on the clock that drives it.
     pub fn next_ms(&self) -> Option<i64> {
         let mark_ms = (self.active > 0).then(|| self.store.high_water_ms() + MARK_MS);
-        let next = [self.timers.next_ms(), self.waiters.next_ms(), mark_ms].into_iter().flatten().min();
+        let late_ms = (!self.late.is_empty()).then_some(self.now_ms);
+        let next = [self.timers.next_ms(), self.waiters.next_ms(), mark_ms, late_ms];
+        let next = next.into_iter().flatten().min();
         next.map(|next_ms| next_ms.max(self.retry_at_ms) - self.offset_ms)
     }
 
@@ -167,7 +177,8 @@ impl<S: Store, T: Ticket> Turn<S, T> {
     /// Tells everyone who waits that it stops: all that is left to do after a fatal error.
     pub fn dismiss(&mut self, answers: &mut Vec<Answered<T>>) {
         let waiters = self.waiters.drain_from(0);
-        let stopped = waiters.into_iter().map(|waiter| waiter.pending.ticket);
+        let late = self.late.drain(..).map(|pending| pending.ticket);
+        let stopped = waiters.into_iter().map(|waiter| waiter.pending.ticket).chain(late);
         answers.extend(stopped.map(|ticket| refuse(ticket, self.now_ms, &Refused::Stopped)));
     }
 

@@ -1,6 +1,7 @@
 //! `tenure bench`: figures that anyone can repeat.
 
 mod bare;
+mod claim;
 mod engine;
 mod expiry;
 mod load;
@@ -20,6 +21,9 @@ pub(crate) enum Bench {
     /// Open a data folder and say how long it took and how much memory it needs.
     #[command(hide = true)]
     Open(restart::OpenBench),
+    /// Claim one key, durably, and say so.
+    #[command(hide = true)]
+    Claim(claim::ClaimBench),
     /// Leave a data folder as a crash would, with a journal of unfolded batches.
     #[command(hide = true)]
     Tail(restart::TailBench),
@@ -31,6 +35,7 @@ impl Bench {
             Self::Engine(bench) => bench.run(),
             Self::Open(bench) => bench.run(),
             Self::Tail(bench) => bench.run(),
+            Self::Claim(bench) => bench.run(),
         }
     }
 }
