@@ -21,8 +21,6 @@ pub struct Package {
     pub name: String,
     /// Its manifest, from the root.
     pub manifest: String,
-    /// The programs that it builds.
-    pub programs: Vec<String>,
     /// What it depends on.
     pub dependencies: Vec<Dependency>,
 }
@@ -48,11 +46,6 @@ impl Workspace {
         let metadata: Value = serde_json::from_slice(&output.stdout)
             .map_err(|error| format!("cargo's metadata is not JSON: {error}"))?;
         Self::from_metadata(&metadata, root())
-    }
-
-    /// Whether a crate of the workspace builds a program of that name.
-    pub fn has_program(&self, name: &str) -> bool {
-        self.packages.iter().any(|package| package.programs.iter().any(|program| program == name))
     }
 
     fn from_metadata(metadata: &Value, root: &Path) -> Result<Self, String> {
@@ -88,9 +81,6 @@ pub fn run_command(mut command: Command, shown: &str) -> Result<(), String> {
 fn read_package(package: &Value, root: &Path) -> Result<Package, String> {
     let manifest = Path::new(text(package, "manifest_path")?);
     let manifest = manifest.strip_prefix(root).unwrap_or(manifest).display().to_string();
-    let is_program =
-        |target: &&Value| list(target, "kind").any(|kind| kind.as_str().is_some_and(|kind| kind == "bin"));
-    let programs = list(package, "targets").filter(is_program).map(|target| owned(target, "name"));
     let dependencies = list(package, "dependencies").map(|dependency| {
         let tests_only = dependency["kind"].as_str() == Some("dev");
         Ok(Dependency { name: owned(dependency, "name")?, tests_only })
@@ -98,7 +88,6 @@ fn read_package(package: &Value, root: &Path) -> Result<Package, String> {
     Ok(Package {
         name: owned(package, "name")?,
         manifest,
-        programs: programs.collect::<Result<_, _>>()?,
         dependencies: dependencies.collect::<Result<_, String>>()?,
     })
 }
@@ -122,21 +111,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metadata_gives_programs_and_tells_tests_dependencies_apart() {
+    fn metadata_tells_tests_dependencies_apart() {
         let metadata = json!({
             "target_directory": "/repo/target",
             "packages": [{
                 "name": "tenure-cli",
                 "manifest_path": "/repo/crates/cli/Cargo.toml",
-                "targets": [{ "name": "tenure", "kind": ["bin"] }, { "name": "tenure_cli", "kind": ["lib"] }],
                 "dependencies": [{ "name": "clap", "kind": null }, { "name": "insta", "kind": "dev" }],
             }],
         });
         let workspace = Workspace::from_metadata(&metadata, Path::new("/repo")).unwrap();
         let package = &workspace.packages[0];
         assert_eq!(package.manifest, "crates/cli/Cargo.toml");
-        assert_eq!(package.programs, ["tenure"]);
-        assert!(workspace.has_program("tenure") && !workspace.has_program("tenure_cli"));
         assert_eq!(
             package.dependencies,
             [

@@ -44,8 +44,6 @@ impl Options {
 enum Outcome {
     Passed,
     Failed,
-    /// There is nothing to run yet.
-    Skipped,
     /// An earlier step failed.
     NotRun,
 }
@@ -72,12 +70,6 @@ pub fn test(workspace: &Workspace, options: &Options) -> Result<(), String> {
 
 fn take(workspace: &Workspace, step: &Step) -> Outcome {
     println!("\n── {} · {} ──", step.name, step.why);
-    if let Some(program) = step.program
-        && !workspace.has_program(program)
-    {
-        println!("skipped: the workspace has no program {program} yet");
-        return Outcome::Skipped;
-    }
     let result = match step.action {
         Action::Cargo(arguments) => cargo::run(arguments),
         Action::House => house::check(workspace).and_then(|findings| house::report(&findings)),
@@ -99,7 +91,6 @@ fn summary(results: &[(&str, Outcome, Duration)]) -> String {
         let word = match outcome {
             Outcome::Passed => "passed",
             Outcome::Failed => "FAILED",
-            Outcome::Skipped => "skipped",
             Outcome::NotRun => "not run",
         };
         let _ = writeln!(table, "{name:<width$}  {word:<7}  {:>7.1} s", time.as_secs_f64());
@@ -107,7 +98,7 @@ fn summary(results: &[(&str, Outcome, Duration)]) -> String {
     let count = |wanted| results.iter().filter(|(_, outcome, _)| *outcome == wanted).count();
     let total: Duration = results.iter().map(|(.., time)| *time).sum();
     let (passed, failed) = (count(Outcome::Passed), count(Outcome::Failed));
-    let skipped = count(Outcome::Skipped) + count(Outcome::NotRun);
+    let skipped = count(Outcome::NotRun);
     let _ = writeln!(table, "{:<width$}  {:<7}  {:>7.1} s", "all", "", total.as_secs_f64());
     let _ = write!(table, "\nsteps: {passed} passed, {failed} failed, {skipped} skipped");
     table

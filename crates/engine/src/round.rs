@@ -69,7 +69,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     /// Claims whose time is up end before anything else is decided, so nobody overtakes a waiter.
     pub(crate) fn expire_due(&mut self) {
         for _ in 0..EXPIRIES_MAX {
-            let Some(timer) = self.timers.pop_due(self.now_ms) else { return };
+            let Some(timer) = self.timers.pop_due(self.now_ms) else { break };
             let Some(claim) = self.overlay.claim(&timer.collection, timer.claim) else { continue };
             if claim.state == ClaimState::Active {
                 if claim.expires_at_ms <= self.now_ms {
@@ -82,8 +82,10 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
                 self.freed.push((timer.collection.clone(), items));
             }
             self.due.push(timer);
-            self.serve_waiters();
         }
+        // Once all of them have ended: else one who waits for several items could take, with the first
+        // that is free, another that somebody has waited for longer.
+        self.serve_waiters();
     }
 
     /// Forgets some of the timers that no active claim or running lock delay needs.
@@ -256,6 +258,10 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             Fact::ItemRemoved { item, .. } => {
                 self.freed.push((collection.clone(), BTreeSet::from([item.clone()])));
             }
+            // With the item its lock delay is gone; whoever waits may make it anew, or hears of it.
+            Fact::ItemDeleted { before, .. } => {
+                self.freed.push((collection.clone(), BTreeSet::from([before.id.clone()])));
+            }
             _ => {}
         }
     }
@@ -263,6 +269,13 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     /// Offers what became free to those who wait, in the order in which they came.
     fn serve_waiters(&mut self) {
         while let Some((collection, mut items)) = self.freed.pop() {
+            self.freed.retain_mut(|(other, more)| {
+                let same = *other == collection;
+                if same {
+                    items.append(more);
+                }
+                !same
+            });
             let mut after = None;
             while !items.is_empty() {
                 let Some(number) = self.next_waiter(&collection, &items, after) else { break };

@@ -12,8 +12,9 @@ use crate::{
     Snapshot, State, Stats, Store, View, Want,
 };
 
-/// A store that forgets when it is dropped.
-#[derive(Debug, Default)]
+/// A store that forgets when it is dropped. Clones share what they hold, so that one which a simulator
+/// keeps survives the process.
+#[derive(Clone, Debug, Default)]
 pub struct Memory {
     shared: Arc<RwLock<Shared>>,
 }

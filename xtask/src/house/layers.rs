@@ -68,7 +68,9 @@ pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
             let name = dependency.name.as_str();
             let is_ours = packages.iter().any(|ours| ours.name == name);
             let may = if is_ours {
-                layer.uses.contains(&name) || dependency.tests_only && layer.tests_use.contains(&name)
+                // A crate's tests may use the crate itself, with features that only they want.
+                let tests_may = layer.tests_use.contains(&name) || name == package.name;
+                layer.uses.contains(&name) || dependency.tests_only && tests_may
             } else {
                 dependency.tests_only || layer.outside.is_none_or(|outside| outside.contains(&name))
             };
@@ -94,12 +96,7 @@ mod tests {
                 name: name.trim_end_matches('?').to_owned(),
                 tests_only: name.ends_with('?'),
             });
-            Package {
-                name: name.to_owned(),
-                manifest: String::new(),
-                programs: Vec::new(),
-                dependencies: dependencies.collect(),
-            }
+            Package { name: name.to_owned(), manifest: String::new(), dependencies: dependencies.collect() }
         });
         let findings = super::check(&packages.collect::<Vec<_>>());
         let details: Vec<_> = findings.into_iter().map(|finding| finding.detail).collect();

@@ -94,9 +94,10 @@ impl KeptIndex {
     }
 
     /// The archive has these replies from here on.
-    pub(crate) fn folded(&mut self, place: KeptPlace, ids: &[KeptId]) {
-        for id in ids {
-            if let Some(known) = self.known.get_mut(id) {
+    pub(crate) fn folded(&mut self, place: KeptPlace, ids: &[(KeptId, i64)]) {
+        for (id, at_ms) in ids {
+            // A key whose day was over may have been used again since: that answer is not in there.
+            if let Some(known) = self.known.get_mut(id).filter(|known| known.at_ms == *at_ms) {
                 known.place = Some(place);
             }
         }
@@ -173,7 +174,7 @@ mod tests {
         index.insert(&key("a"), kept(1));
         index.insert(&key("b"), kept(2));
         assert!(matches!(index.lookup(&key("a")), Lookup::Here(_)));
-        let ids = [index.keys().id(&key("a"))];
+        let ids = [(index.keys().id(&key("a")), 1)];
         index.folded(place, &ids);
         assert!(matches!(index.lookup(&key("a")), Lookup::Archived(found) if found == place));
         assert!(matches!(index.lookup(&key("b")), Lookup::Here(_)));
@@ -191,6 +192,17 @@ mod tests {
         index.trim(2 + Kept::KEEP_MS);
         assert!(matches!(index.lookup(&key("b")), Lookup::Unknown));
         assert!(matches!(index.lookup(&key("c")), Lookup::Here(_)));
+    }
+
+    #[test]
+    fn a_fold_of_the_older_answer_does_not_take_the_newer_one_away() {
+        let mut index = KeptIndex::new(10, 0);
+        index.insert(&key("a"), kept(1));
+        let id = index.keys().id(&key("a"));
+        index.insert(&key("a"), kept(1 + Kept::KEEP_MS));
+        index.folded(KeptPlace { through: 9, part: 0 }, &[(id, 1)]);
+        let newer = index.lookup(&key("a"));
+        assert!(matches!(newer, Lookup::Here(kept) if kept.at_ms == 1 + Kept::KEEP_MS));
     }
 
     #[test]

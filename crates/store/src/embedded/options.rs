@@ -26,6 +26,7 @@ pub struct Options {
     /// Kept replies whose answer is in memory.
     pub kept_values_max: usize,
     /// Planted bugs.
+    #[cfg(feature = "planted")]
     pub faults: Faults,
 }
 
@@ -42,8 +43,23 @@ impl Default for Options {
             ended_claims_max: limits::ENDED_CLAIMS_MAX,
             kept_max: limits::KEPT_MAX,
             kept_values_max: limits::KEPT_VALUES_MAX,
+            #[cfg(feature = "planted")]
             faults: Faults::default(),
         }
+    }
+}
+
+impl Options {
+    /// The planted bugs; without the feature there are none and none can be set.
+    #[cfg(feature = "planted")]
+    pub(crate) fn faults(&self) -> Faults {
+        self.faults
+    }
+
+    #[cfg(not(feature = "planted"))]
+    #[expect(clippy::unused_self, reason = "the same call with the feature and without")]
+    pub(crate) fn faults(&self) -> Faults {
+        Faults::default()
     }
 }
 
@@ -57,7 +73,7 @@ pub enum Fold {
 }
 
 /// Bugs on demand. The simulator turns each on and must catch it, which proves that it would catch a
-/// real one. All are off, and nothing but a test turns them on.
+/// real one. All are off; only with the feature `planted` can one be turned on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one bug, and any set of them may be on")]
 pub struct Faults {

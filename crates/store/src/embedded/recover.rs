@@ -55,7 +55,7 @@ pub(super) fn open<D: Disk, A: Archive>(
     live.epoch = meta.epoch;
     live.last = meta.folded_through;
     live.folded_through = meta.folded_through;
-    let mut replay = Replay { live, group: Group::default(), faults: options.faults, current: None };
+    let mut replay = Replay { live, group: Group::default(), faults: options.faults(), current: None };
     let mut bytes = 0;
     let journal = journal::open(
         disk,
@@ -86,7 +86,7 @@ pub(super) fn open<D: Disk, A: Archive>(
         folder: Folder::start(archive, live.clone(), group, options),
         live,
         archive: reader,
-        faults: options.faults,
+        faults: options.faults(),
         dir: dir.to_owned(),
         _lock: lock,
     })

@@ -64,8 +64,8 @@ pub struct KeptChunk {
     pub last_at_ms: i64,
     /// The replies.
     pub data: Vec<u8>,
-    /// Their keys, as the store's index knows them.
-    pub(crate) ids: Vec<KeptId>,
+    /// Their keys, as the store's index knows them, and their times: one key may be used again later.
+    pub(crate) ids: Vec<(KeptId, i64)>,
 }
 
 impl Group {
@@ -133,7 +133,7 @@ impl Group {
         let data = std::mem::take(&mut chunk.data);
         chunk.data = postcard::to_extend(&KeptOut { key, kept }, data).expect("a reply always encodes");
         chunk.last_at_ms = chunk.last_at_ms.max(kept.at_ms);
-        chunk.ids.push(id);
+        chunk.ids.push((id, kept.at_ms));
     }
 
     /// The kept replies with where each chunk is to be found.

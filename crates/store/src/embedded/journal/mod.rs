@@ -132,10 +132,9 @@ impl<D: Disk> Journal<D> {
         finish_record(&mut self.record, number, self.current.seed);
         let current = &mut self.current;
         if let Err(source) = current.file.write_at(current.end, &self.record) {
-            // A file system that copies on write can run out of room even here. Whatever part arrived
-            // is a torn tail, and the next record is written over it.
+            // A file system that copies on write can run out of room even here.
             if is_full(&source) {
-                return Err(Error::Full { path: current.path.clone() });
+                return Err(self.take_back());
             }
             self.broken = true;
             return Err(Error::Io { path: current.path.clone(), doing: "write", source });
@@ -150,6 +149,22 @@ impl<D: Disk> Journal<D> {
         current.end += self.record.len() as u64;
         self.next += 1;
         Ok(number)
+    }
+
+    /// Takes back a record that did not fit. The part that arrived may be all that counts, when only
+    /// zeros at its end are missing: it would then come back from the dead at the next start, though
+    /// its callers were told that nothing happened. Where even this finds no room, nobody is told so.
+    fn take_back(&mut self) -> Error {
+        let current = &mut self.current;
+        let path = current.path.clone();
+        let wiped = current.file.write_at(current.end, &[0; PAGE_BYTES]);
+        match wiped.and_then(|()| current.file.sync_data()) {
+            Ok(()) => Error::Full { path },
+            Err(source) => {
+                self.broken = true;
+                Error::Io { path, doing: "take back a write to", source }
+            }
+        }
     }
 
     /// What one record may have: all of a segment but its header.
@@ -298,7 +313,7 @@ fn with_segments<D: Disk>(
         segment_bytes: options.segment_bytes,
         segments_max: options.segments_max.max(2),
         segments_kept: options.segments_kept,
-        faults: options.faults,
+        faults: options.faults(),
         full,
         current,
         next,

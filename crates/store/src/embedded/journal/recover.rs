@@ -27,8 +27,8 @@ pub(crate) fn open<D: Disk>(
     options: &Options,
     replay: &mut Replay<'_>,
 ) -> Result<Journal<D>, Error> {
-    clean(&*disk, dir, options.faults)?;
-    let Some(read) = read_all(&*disk, dir, store, folded_through, options.faults, replay)? else {
+    clean(&*disk, dir, options.faults())?;
+    let Some(read) = read_all(&*disk, dir, store, folded_through, options.faults(), replay)? else {
         return create(disk, dir, store, 1, options);
     };
     let ReadJournal { headers, newest, bytes, tail } = read;
