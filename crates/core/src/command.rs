@@ -183,6 +183,8 @@ pub enum Expect {
     Any,
     /// No such item.
     Absent,
+    /// The item, at whatever version.
+    Present,
     /// Exactly this version.
     Version(u64),
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::event::{Acted, End, Grant, GrantedItem, Written};
+use crate::event::{Acted, Grant, GrantedItem, Written};
 use crate::{
     Beat, Claim, ClaimState, Collection, CollectionKey, Event, Fact, Hash, Item, ItemId, Principal, RowsMut,
     Status,
@@ -43,21 +43,22 @@ pub fn apply(rows: &mut impl RowsMut, key: &CollectionKey, event: &Event, hash: 
                 claim.idle = false;
             });
         }
-        Fact::Advanced { claim, phase, since_ms, ttl_ms, expires_at_ms, .. } => {
+        Fact::Advanced { claim, .. } => {
             let by_holder = event.actor != Principal::system();
             change(rows, key, *claim, |claim| {
-                claim.phase = phase.clone();
-                claim.phase_since_ms = *since_ms;
-                claim.ttl_ms = *ttl_ms;
-                claim.expires_at_ms = *expires_at_ms;
-                claim.idle = false;
+                change_by_deadline(claim, &event.fact);
                 if by_holder {
                     claim.acted_at_ms = event.at_ms;
                     claim.heartbeat_at_ms = event.at_ms;
                 }
             });
         }
-        Fact::Ended(end) => end_claim(rows, key, event, end),
+        Fact::Ended(end) => {
+            for completed in &end.writes {
+                put_document(rows, key, event, &completed.write);
+            }
+            change(rows, key, end.claim, |claim| change_by_deadline(claim, &event.fact));
+        }
         Fact::ItemPut { write, under, .. } => {
             put_document(rows, key, event, write);
             act(rows, key, event, under.as_ref());
@@ -86,6 +87,26 @@ pub fn apply_beat(rows: &mut impl RowsMut, key: &CollectionKey, beat: &Beat) {
         claim.expires_at_ms = beat.expires_at_ms;
         claim.idle = beat.idle;
     });
+}
+
+/// What a deadline (or an end before it) changes in the claim itself.
+pub(crate) fn change_by_deadline(claim: &mut Claim, fact: &Fact) {
+    match fact {
+        Fact::Advanced { phase, since_ms, ttl_ms, expires_at_ms, .. } => {
+            claim.phase = phase.clone();
+            claim.phase_since_ms = *since_ms;
+            claim.ttl_ms = *ttl_ms;
+            claim.expires_at_ms = *expires_at_ms;
+            claim.idle = false;
+        }
+        Fact::Ended(end) => {
+            claim.state = end.reason.state();
+            claim.reason = Some(end.reason);
+            claim.ended_at_ms = Some(end.ended_at_ms);
+            claim.blocked_until_ms = end.blocked_until_ms;
+        }
+        _ => unreachable!("a deadline advances or ends a claim"),
+    }
 }
 
 fn grant_claim(rows: &mut impl RowsMut, key: &CollectionKey, event: &Event, grant: &Grant) {
@@ -149,18 +170,6 @@ fn new_item(id: &ItemId, status: Option<Status>, event: &Event, claim: u64) -> I
         updated_at_ms: event.at_ms,
         updated_by: event.actor.id.clone(),
     }
-}
-
-fn end_claim(rows: &mut impl RowsMut, key: &CollectionKey, event: &Event, end: &End) {
-    for completed in &end.writes {
-        put_document(rows, key, event, &completed.write);
-    }
-    change(rows, key, end.claim, |claim| {
-        claim.state = end.reason.state();
-        claim.reason = Some(end.reason);
-        claim.ended_at_ms = Some(end.ended_at_ms);
-        claim.blocked_until_ms = end.blocked_until_ms;
-    });
 }
 
 fn put_document(rows: &mut impl RowsMut, key: &CollectionKey, event: &Event, write: &Written) {

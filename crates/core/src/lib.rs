@@ -33,3 +33,4 @@ pub use names::{ClaimId, CollectionKey, ItemId, SessionId, Status};
 pub use policy::{AtEnd, Phase, Policy};
 pub use refusal::Refusal;
 pub use rows::{Beat, Claim, ClaimState, Collection, EndReason, Item, Principal, Rows, RowsMut};
+pub use timer::{frees_at_ms, seen_at};

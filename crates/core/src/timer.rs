@@ -5,7 +5,23 @@ use std::sync::Arc;
 
 use crate::draft::Draft;
 use crate::event::End;
-use crate::{AtEnd, Claim, EndReason, Fact, Phase, Policy, Rows};
+use crate::{AtEnd, Claim, ClaimState, EndReason, Fact, Phase, Policy, Rows, fold};
+
+/// The claim as it is at this time, for a reader: phases that ended by themselves have advanced, and past
+/// its last deadline it has expired, although no event says so yet.
+pub fn seen_at(claim: &Claim, policy: &Policy, now_ms: i64) -> Claim {
+    let mut seen = claim.clone();
+    while let Some(fact) = overdue(policy, &seen, now_ms, now_ms) {
+        fold::change_by_deadline(&mut seen, &fact);
+    }
+    seen
+}
+
+/// When others can have the claim's items, should its holder give no further sign of life.
+pub fn frees_at_ms(claim: &Claim, policy: &Policy) -> i64 {
+    let over = seen_at(claim, policy, i64::MAX);
+    over.ended_at_ms.unwrap_or(over.expires_at_ms).max(over.blocked_until_ms)
+}
 
 /// The claim as it is now: phases that ended by themselves have advanced, and past its last deadline
 /// it has expired. Does nothing to a claim whose time is not up.
@@ -21,22 +37,27 @@ pub(crate) fn settle_as_of(
     mut claim: Arc<Claim>,
     at_ms: i64,
 ) -> Arc<Claim> {
-    use crate::ClaimState::Active;
-    while claim.state == Active && at_ms >= claim.expires_at_ms {
-        let next = policy.phase(&claim.phase).and_then(|(phase, next)| match phase.at_end {
-            AtEnd::Advance => next,
-            AtEnd::Release => None,
-        });
-        if let Some(next) = next {
-            // The next phase begins where this one ended, not when somebody looked.
-            draft.record_as_system(enter(&claim, next, claim.expires_at_ms));
-        } else {
-            let end = end_of(draft, policy, &claim, why_over(policy, &claim), None);
-            draft.record_as_system(Fact::Ended(end));
-        }
+    while let Some(fact) = overdue(policy, &claim, at_ms, draft.now_ms) {
+        draft.record_as_system(fact);
         claim = draft.claim(draft.key, claim.number).expect("a settled claim stays");
     }
     claim
+}
+
+/// What the claim's deadline has made of it by this time; `None` while its time is not up.
+fn overdue(policy: &Policy, claim: &Claim, at_ms: i64, now_ms: i64) -> Option<Fact> {
+    if claim.state != ClaimState::Active || at_ms < claim.expires_at_ms {
+        return None;
+    }
+    let next = policy.phase(&claim.phase).and_then(|(phase, next)| match phase.at_end {
+        AtEnd::Advance => next,
+        AtEnd::Release => None,
+    });
+    Some(match next {
+        // The next phase begins where this one ended, not when somebody looked.
+        Some(next) => enter(claim, next, claim.expires_at_ms),
+        None => Fact::Ended(end_at(policy, claim, why_over(policy, claim), None, now_ms)),
+    })
 }
 
 /// The claim enters a phase at this time.
@@ -59,7 +80,11 @@ pub(crate) fn end_of(
     reason: EndReason,
     note: Option<Arc<str>>,
 ) -> End {
-    let ended_at_ms = claim.expires_at_ms.min(draft.now_ms);
+    end_at(policy, claim, reason, note, draft.now_ms)
+}
+
+fn end_at(policy: &Policy, claim: &Claim, reason: EndReason, note: Option<Arc<str>>, now_ms: i64) -> End {
+    let ended_at_ms = claim.expires_at_ms.min(now_ms);
     let delay_ms = if reason.is_unclean() { policy.lock_delay_ms } else { 0 };
     End {
         claim: claim.number,

@@ -7,14 +7,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use tenure_core::{ClaimState, CollectionKey, Command, Refusal, Verb};
+use tenure_core::{ClaimState, CollectionKey, Command, ItemId, Refusal, Verb};
 use tenure_store::{Error, Reader, Store};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::feed::{Feed, From, Subscription};
 use crate::planted::Planted;
 use crate::queue::{Queue, Taken};
 use crate::turn::{Pending, Report, Turn};
+use crate::waiters::Waiters;
 use crate::{Answer, Clock, Refused, ReplyTo, Request};
 
 /// Hears what the engine does: the server's metrics, a benchmark's figures.
@@ -58,6 +59,7 @@ struct Handle {
     time: Arc<Time>,
     feed: Feed,
     reader: Arc<dyn Reader>,
+    waiters: Arc<Mutex<Waiters<ReplyTo>>>,
     thread: Mutex<Option<JoinHandle<Result<(), Error>>>>,
 }
 
@@ -87,6 +89,7 @@ impl Engine {
             newest_ms: AtomicI64::new(turn.now_ms()),
         });
         let queue = Arc::new(Queue::default());
+        let waiters = turn.waiters();
         let thread = {
             let (queue, time) = (queue.clone(), time.clone());
             std::thread::Builder::new()
@@ -94,7 +97,7 @@ impl Engine {
                 .spawn(move || run(turn, &queue, &time, &options))
                 .map_err(|source| Error::Io { path: "engine".into(), doing: "start the thread of", source })?
         };
-        Ok(Self(Arc::new(Handle { queue, time, feed, reader, thread: Mutex::new(Some(thread)) })))
+        Ok(Self(Arc::new(Handle { queue, time, feed, reader, waiters, thread: Mutex::new(Some(thread)) })))
     }
 
     /// Carries out a request and waits for its answer, which is durable. Dropping the future leaves
@@ -106,6 +109,25 @@ impl Engine {
         self.submit(request, ReplyTo::Once(sender));
         let answer = receiver.await.unwrap_or_else(|_| self.stopped());
         self.explain_lost(claim, answer)
+    }
+
+    /// Carries out several requests, in their order, and waits for all their answers.
+    pub async fn execute_all(&self, requests: Vec<Request>) -> Vec<Answer> {
+        let claims: Vec<_> = requests.iter().map(|request| named_claim(&request.command)).collect();
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        let mut answers = vec![None; requests.len()];
+        for (tag, request) in (0..).zip(requests) {
+            self.submit(request, ReplyTo::Tagged(tag, sender.clone()));
+        }
+        // The channel closes once every ticket is answered or lost.
+        drop(sender);
+        while let Some((tag, answer)) = receiver.recv().await {
+            if let Some(slot) = usize::try_from(tag).ok().and_then(|index| answers.get_mut(index)) {
+                *slot = Some(answer);
+            }
+        }
+        let answers = answers.into_iter().map(|answer| answer.unwrap_or_else(|| self.stopped()));
+        answers.zip(claims).map(|(answer, claim)| self.explain_lost(claim, answer)).collect()
     }
 
     /// The same, for a caller without a runtime.
@@ -144,6 +166,11 @@ impl Engine {
     /// How many requests wait for the loop.
     pub fn queued(&self) -> usize {
         self.0.queue.len()
+    }
+
+    /// How many callers wait for an item, and are still there.
+    pub fn waiting(&self, collection: &CollectionKey, item: &ItemId) -> usize {
+        self.0.waiters.lock().count(collection, item)
     }
 
     /// Looks at the timers now: for a clock that was moved by hand.

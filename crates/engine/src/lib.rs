@@ -9,6 +9,7 @@
 
 mod clock;
 mod engine;
+mod explain;
 mod feed;
 mod limits;
 mod overlay;
@@ -23,6 +24,7 @@ mod wants;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use engine::{Engine, Observer, Options};
+pub use explain::{Explanation, Tenancy};
 pub use feed::{Delivery, Feed, From, Subscription};
 pub use limits::{BATCH_MAX, FEED_RING_MAX, MARK_MS, QUEUE_MAX, WAITERS_MAX};
 pub use planted::{Bug, Planted};

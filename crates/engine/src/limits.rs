@@ -15,3 +15,7 @@ pub(crate) const FEED_PAGE_MAX: usize = 512;
 /// While claims are active, the time is committed at least this often: after a crash a claim gets back
 /// the time since the last commit, so this bounds how much too long it can live.
 pub const MARK_MS: i64 = 5_000;
+/// Events of an item that explaining it reads back: the last few holders, not its whole life.
+pub(crate) const EXPLAIN_EVENTS_MAX: usize = 100;
+/// A holder's own claims that explaining counts against the kind's limit.
+pub(crate) const EXPLAIN_CLAIMS_MAX: usize = 10_000;

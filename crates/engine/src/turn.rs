@@ -1,8 +1,10 @@
 //! One turn of the loop: due deadlines, then what waits, one commit, the answers. No threads, no clock:
 //! a simulator drives it as the engine's thread does.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tenure_core::{ClaimState, CollectionKey, Command, ItemId, Principal, Verb, decide};
 use tenure_store::{Batch, ClaimFilter, Entry, Error, Store, View};
 
@@ -54,7 +56,8 @@ pub struct Report {
 pub struct Turn<S, T> {
     store: S,
     timers: Timers,
-    waiters: Waiters<T>,
+    /// Locked while a turn decides, never while it commits; others only count.
+    waiters: Arc<Mutex<Waiters<T>>>,
     feed: Feed,
     planted: Planted,
     /// Added to the clock, so that time goes on from the highest committed one.
@@ -70,7 +73,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         let high_water_ms = store.high_water_ms();
         let offset_ms = if planted.is(Bug::TimeRunsBack) { 0 } else { (high_water_ms - clock_ms).max(0) };
         let now_ms = clock_ms + offset_ms;
-        let (timers, waiters) = (Timers::default(), Waiters::default());
+        let (timers, waiters) = (Timers::default(), Arc::default());
         let mut turn = Self { store, timers, waiters, feed, planted, offset_ms, now_ms };
         let away_ms = now_ms - high_water_ms;
         let paused = high_water_ms > 0 && away_ms > 0 && !turn.store.is_shared();
@@ -104,13 +107,15 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         };
         self.now_ms = view.now_ms().unwrap_or(clock_ms + self.offset_ms).max(self.now_ms);
         let decide_at_ms = if self.planted.is(Bug::StaleTime) { before_ms } else { self.now_ms };
-        let mut round = Round::new(&view, decide_at_ms, &mut self.timers, &mut self.waiters, self.planted);
+        let mut waiters = self.waiters.lock();
+        let mut round = Round::new(&view, decide_at_ms, &mut self.timers, &mut waiters, self.planted);
         round.expire_due();
         for pending in inbox {
             round.execute(pending);
         }
         round.end_waits();
         let Round { entries, answers: answered, due, mut report, .. } = round;
+        drop(waiters);
         drop(view);
         report.answered = answered.len();
         report.committed = entries.len();
@@ -120,7 +125,8 @@ impl<S: Store, T: Ticket> Turn<S, T> {
     /// When the next turn is due even if nobody asks for anything, on the clock that drives it.
     pub fn next_ms(&self) -> Option<i64> {
         let mark_ms = (!self.timers.is_empty()).then(|| self.store.high_water_ms() + MARK_MS);
-        let next = [self.timers.next_ms(), self.waiters.next_ms(), mark_ms].into_iter().flatten().min();
+        let next =
+            [self.timers.next_ms(), self.waiters.lock().next_ms(), mark_ms].into_iter().flatten().min();
         next.map(|next_ms| next_ms - self.offset_ms)
     }
 
@@ -136,7 +142,12 @@ impl<S: Store, T: Ticket> Turn<S, T> {
 
     /// How many callers wait for an item.
     pub fn waiting(&self, collection: &CollectionKey, item: &ItemId) -> usize {
-        self.waiters.count(collection, item)
+        self.waiters.lock().count(collection, item)
+    }
+
+    /// Those who wait, for others to count.
+    pub(crate) fn waiters(&self) -> Arc<Mutex<Waiters<T>>> {
+        self.waiters.clone()
     }
 
     /// The store, to read from or to look into.
@@ -151,7 +162,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
 
     /// Ends: everyone who waits is told, and the store is closed.
     pub fn close(mut self, answers: &mut Vec<Answered<T>>) -> Result<S, Error> {
-        let waiters = self.waiters.drain();
+        let waiters = self.waiters.lock().drain();
         let stopped = waiters.into_iter().map(|waiter| waiter.pending.ticket);
         answers.extend(stopped.map(|ticket| refuse(ticket, self.now_ms, &Refused::Stopped)));
         self.store.close()?;

@@ -137,6 +137,27 @@ pub const TABLE: &[Rule] = &[
     rule("POST", "/v1/claims/{id}/complete", OWN, Group::Write),
     rule("POST", "/v1/claims/{id}/cancel", OWN, Group::Write),
     rule("POST", "/v1/claims/{id}/nudge", WRITE, Group::Write),
+    rule("GET", "/v1/collections", READ, Group::Read),
+    rule("GET", "/v1/collections/{kind}/{name}", READ, Group::Read),
+    rule("PUT", "/v1/collections/{kind}/{name}", WRITE, Group::Write),
+    rule("GET", "/v1/collections/{kind}/{name}/items", READ, Group::Read),
+    rule("GET", "/v1/collections/{kind}/{name}/items/{item}", READ, Group::Read),
+    rule("PUT", "/v1/collections/{kind}/{name}/items/{item}", OWN, Group::Write),
+    rule("DELETE", "/v1/collections/{kind}/{name}/items/{item}", OWN, Group::Write),
+    rule("GET", "/v1/collections/{kind}/{name}/items/{item}/explain", READ, Group::Read),
+    rule("POST", "/v1/collections/{kind}/{name}/items/{item}/force-release", ADMIN, Group::Admin),
+    rule("POST", "/v1/collections/{kind}/{name}/items/{item}/force-claim", ADMIN, Group::Admin),
+    rule("GET", "/v1/collections/{kind}/{name}/events", READ, Group::Read),
+    rule("POST", "/v1/batch", WRITE, Group::Write),
+    rule("GET", "/v1/audit", ADMIN, Group::Admin),
+    rule("GET", "/v1/audit/verify", ADMIN, Group::Admin),
+    rule("GET", "/v1/policies", ADMIN, Group::Admin),
+    rule("GET", "/v1/policies/{kind}", ADMIN, Group::Admin),
+    rule("PUT", "/v1/policies/{kind}", ADMIN, Group::Admin),
+    rule("GET", "/openapi.json", May::Anyone, Group::Free),
+    rule("GET", "/docs", May::Anyone, Group::Free),
+    rule("GET", "/docs/problems", May::Anyone, Group::Free),
+    rule("GET", "/docs/style.css", May::Anyone, Group::Free),
     rule("GET", "/v1/keys", ADMIN, Group::Admin),
     rule("POST", "/v1/keys", ADMIN, Group::Admin),
     rule("DELETE", "/v1/keys/{id}", ADMIN, Group::Admin),
@@ -155,5 +176,10 @@ pub const TABLE: &[Rule] = &[
 pub fn rule_of(method: &Method, path: &str) -> Option<&'static Rule> {
     // HEAD is GET without the body.
     let method = if method == Method::HEAD { "GET" } else { method.as_str() };
+    rule_for(method, path)
+}
+
+/// The same, by the method's name.
+pub(crate) fn rule_for(method: &str, path: &str) -> Option<&'static Rule> {
     TABLE.iter().find(|rule| rule.method == method && rule.path == path)
 }

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use tenure_core::{CollectionKey, Command, Verb};
-use tenure_engine::{Answer, Engine, Reader, Request};
-use tokio::sync::watch;
+use tenure_core::{Claim, CollectionKey, Command, Policy, Verb, seen_at};
+use tenure_engine::{Answer, Engine, Reader, Request, StoreError};
+use tokio::sync::{Semaphore, watch};
 
-use crate::Caller;
+use crate::command::{Asked, Rendered};
 use crate::idempotency::Key;
 use crate::identity::{Identity, ServerSecret, Settings};
 use crate::metrics::Metrics;
+use crate::problem::from_store;
+use crate::{Caller, Problem};
 
 /// The application: cheap to clone.
 #[derive(Clone, Debug)]
@@ -22,6 +24,8 @@ struct Inner {
     metrics: Metrics,
     /// The server is stopping.
     stopping: watch::Sender<bool>,
+    /// Walking all chains reads everything: one walk at a time.
+    verifying: Semaphore,
 }
 
 impl App {
@@ -34,7 +38,8 @@ impl App {
 
     /// Around a running engine.
     pub fn with(engine: Engine, identity: Identity, metrics: Metrics) -> Self {
-        Self(Arc::new(Inner { engine, identity, metrics, stopping: watch::Sender::new(false) }))
+        let (stopping, verifying) = (watch::Sender::new(false), Semaphore::new(1));
+        Self(Arc::new(Inner { engine, identity, metrics, stopping, verifying }))
     }
 
     /// Knows who somebody is.
@@ -88,5 +93,48 @@ impl App {
         let command = Command { collection, actor: caller.principal.clone(), verb };
         let idempotency = key.map(Key::idempotency);
         self.0.engine.execute(Request { command, idempotency }).await
+    }
+
+    /// Asks the engine what a caller asked for, and renders its answer.
+    pub(crate) async fn answer(
+        &self,
+        caller: &Caller,
+        asked: Asked,
+        key: Option<&Key>,
+    ) -> Result<Rendered, Problem> {
+        let answer = self.ask(caller, asked.collection.clone(), asked.verb.clone(), key).await;
+        asked.render(&answer, self.reader().epoch())
+    }
+
+    /// Reads what may take a while, away from the threads that answer everyone.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&dyn Reader) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let reader = self.reader().clone();
+        match tokio::task::spawn_blocking(move || read(&*reader)).await {
+            Ok(result) => result.map_err(|error| from_store(&error)),
+            Err(error) => {
+                tracing::error!(%error, "a read did not end");
+                Err(Problem::internal())
+            }
+        }
+    }
+
+    /// The policy that a kind has now.
+    pub(crate) fn policy(&self, kind: &str) -> Result<Option<Arc<Policy>>, Problem> {
+        let own = self.reader().policy(kind).map_err(|error| from_store(&error))?;
+        Ok(own.or_else(|| Policy::preset(kind)))
+    }
+
+    /// The claim as it is at this time, whether or not anyone has swept.
+    pub(crate) fn seen(&self, key: &CollectionKey, claim: &Claim, now_ms: i64) -> Result<Claim, Problem> {
+        let policy = self.policy(key.kind())?;
+        Ok(policy.map_or_else(|| claim.clone(), |policy| seen_at(claim, &policy, now_ms)))
+    }
+
+    /// Lets one in at a time to walk all chains.
+    pub(crate) fn verifying(&self) -> &Semaphore {
+        &self.0.verifying
     }
 }

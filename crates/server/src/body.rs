@@ -1,28 +1,33 @@
 //! Reading a request's body: JSON, bounded, unknown fields refused, the wrong field named.
 
-use axum::body::Bytes;
+use std::fmt;
+use std::marker::PhantomData;
+
 use axum::extract::{FromRequest, Request};
 use axum::http::{StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde::de::DeserializeOwned;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use crate::Problem;
 use crate::idempotency::Key;
 use crate::limits::{BATCH_BYTES_MAX, BODY_BYTES_MAX, BODY_TIME_MAX};
+use crate::params::no_query;
 
 /// A JSON body of at most [`BODY_BYTES_MAX`], and the request's idempotency key. An empty body reads as
 /// `{}`.
 #[derive(Debug)]
-pub struct Body<T> {
+pub(crate) struct Body<T> {
     /// What was sent.
-    pub value: T,
+    pub(crate) value: T,
     /// The key for a retry.
-    pub key: Option<Key>,
+    pub(crate) key: Option<Key>,
 }
 
 /// The same, for a batch.
 #[derive(Debug)]
-pub struct LargeBody<T>(pub Body<T>);
+pub(crate) struct LargeBody<T>(pub(crate) Body<T>);
 
 impl<S: Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Problem;
@@ -42,6 +47,7 @@ impl<S: Sync, T: DeserializeOwned> FromRequest<S> for LargeBody<T> {
 
 async fn read<T: DeserializeOwned>(request: Request, limit: usize) -> Result<Body<T>, Problem> {
     let (parts, body) = request.into_parts();
+    no_query(&parts.uri)?;
     let bytes = match tokio::time::timeout(BODY_TIME_MAX, Limited::new(body, limit).collect()).await {
         Ok(Ok(collected)) => collected.to_bytes(),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
@@ -69,18 +75,16 @@ async fn read<T: DeserializeOwned>(request: Request, limit: usize) -> Result<Bod
 }
 
 /// Reads JSON. A syntax error is 400; a wrong or unknown field is 422 that names it.
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
+pub(crate) fn parse<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, Problem> {
     let text: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+    let Object(value) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
         let inner = error.into_inner();
         if inner.is_data() {
-            let field = if path == "." { "body".to_owned() } else { path };
             // serde_json appends the place; the field says it better.
             let detail = inner.to_string();
-            let detail = detail.split(" at line ").next().unwrap_or("is wrong").to_owned();
-            Problem::invalid(&field, detail)
+            wrong_field(&path, detail.split(" at line ").next().unwrap_or("is wrong"), "body")
         } else {
             Problem::new(StatusCode::BAD_REQUEST, "malformed", format!("the body is not JSON: {inner}"))
         }
@@ -89,4 +93,55 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &Bytes) -> Result<T, Problem> {
         Problem::new(StatusCode::BAD_REQUEST, "malformed", "something follows the JSON value")
     })?;
     Ok(value)
+}
+
+/// A struct that is written as an object. By themselves structs also take an array of their fields.
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+    }
+}
+
+/// A list of such structs.
+pub(crate) fn objects<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    let objects = Vec::<Object<T>>::deserialize(deserializer)?;
+    Ok(objects.into_iter().map(|Object(value)| value).collect())
+}
+
+/// A field that could not be read, from what the parser says: its path, or the name in the message where
+/// the path is the whole value (an unknown field, a missing one).
+pub(crate) fn wrong_field(path: &str, message: &str, whole: &str) -> Problem {
+    let named = ["unknown field `", "missing field `", "duplicate field `"]
+        .iter()
+        .find_map(|start| message.strip_prefix(start)?.split('`').next());
+    let field = match (path, named) {
+        ("." | "", None) => whole.to_owned(),
+        ("." | "", Some(name)) => name.to_owned(),
+        (path, Some(name)) if path.split('.').next_back() != Some(name) => format!("{path}.{name}"),
+        (path, _) => path.to_owned(),
+    };
+    // A name's own refusal begins with the name of what it checks; the field says it already.
+    let own = ["collection: ", "item: ", "status: ", "session: ", "claim: ", "data: "];
+    let detail = own.iter().find_map(|start| message.strip_prefix(start)).unwrap_or(message);
+    Problem::invalid(&field, detail)
 }

@@ -33,11 +33,17 @@ pub const SOCKET_QUEUE_EVENTS_MAX: usize = 1_000;
 /// The server's ping.
 pub const SOCKET_PING_EVERY: Duration = Duration::from_secs(54);
 /// A socket that has been silent this long is dead.
-pub const SOCKET_SILENCE_MAX: Duration = Duration::from_secs(60);
+pub const SOCKET_SILENCE_MAX: Duration = Duration::from_mins(1);
 /// One write to a socket.
 pub const SOCKET_WRITE_MAX: Duration = Duration::from_secs(10);
 /// A revoked key's sockets are closed within this.
 pub const REVOKE_WITHIN: Duration = Duration::from_secs(5);
+/// Rows that one page of a list looks at. A filter that keeps few of them gets a short page and a cursor.
+pub const SCAN_MAX: usize = 10_000;
+/// Events that verifying reads at once.
+pub const VERIFY_PAGE: usize = 1_000;
+/// Breaks of the chain that verifying names; the rest are only counted.
+pub const VERIFY_BREAKS_MAX: usize = 100;
 /// Words that say what a key is for.
 pub const KEY_NAME_BYTES_MAX: usize = 200;
 /// Kinds that one key is limited to; with more, leave them out and it covers all.

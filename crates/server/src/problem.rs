@@ -8,6 +8,7 @@ use tenure_core::Refusal;
 use tenure_core::refusal::{Unavailable, Why};
 use tenure_engine::Refused;
 
+use crate::codes::code_of;
 use crate::time::rfc3339;
 
 /// A refusal on its way out.
@@ -92,12 +93,15 @@ impl Problem {
         }
     }
 
-    fn retry(mut self, seconds: u64) -> Self {
+    /// Trying again makes sense after this many seconds.
+    #[must_use]
+    pub fn retry(mut self, seconds: u64) -> Self {
         self.retry_after = Some(seconds);
         self
     }
 
-    fn from_refusal(refusal: &Refusal, server_time_ms: i64) -> Self {
+    /// What the rules refused, at the server's time of that answer.
+    pub fn from_refusal(refusal: &Refusal, server_time_ms: i64) -> Self {
         let status = status_of(refusal);
         let mut problem = Self::new(status, refusal.code(), refusal.to_string());
         let more = &mut problem.more;
@@ -157,6 +161,10 @@ impl Problem {
         body.insert("detail".to_owned(), json!(self.detail));
         body.insert("code".to_owned(), json!(self.code));
         body.extend(self.more.clone());
+        if let Some(seconds) = self.retry_after {
+            // Also for those who see no headers: a step of a batch, a message on a socket.
+            body.insert("retry_after".to_owned(), json!(seconds));
+        }
         Value::Object(body)
     }
 }
@@ -203,36 +211,7 @@ fn status_of(refusal: &Refusal) -> StatusCode {
 
 /// What the code means in general; `detail` speaks of the case.
 pub(crate) fn title_of(code: &str) -> &'static str {
-    match code {
-        "held" => "Somebody else holds it",
-        "finished" => "Its status is final",
-        "not_claimable" => "Its status cannot be claimed",
-        "not_found" => "There is no such thing",
-        "limit" => "A limit is reached",
-        "lost" => "The claim has ended",
-        "not_holder" => "The claim is another's",
-        "stale_token" => "The token is not this claim's",
-        "conflict" => "It has changed since",
-        "wrong_phase" => "The claim's phase does not allow it",
-        "invalid" => "The request is not valid",
-        "key_reused" => "The idempotency key was used for another request",
-        "in_progress" => "The first request with this key is still running",
-        "overloaded" => "Too many requests are waiting",
-        "no_room" => "The disk is full",
-        "away" => "The store cannot be reached",
-        "stopped" => "The server is stopping",
-        "unauthenticated" => "Sign in first",
-        "forbidden" => "Not allowed",
-        "rate_limited" => "Too many requests",
-        "malformed" => "The request cannot be read",
-        "too_large" => "The request is too large",
-        "unsupported_media_type" => "The content type is not supported",
-        "method_not_allowed" => "The method is not supported here",
-        "precondition_failed" => "It has changed since",
-        "precondition_required" => "Say which version you know",
-        "timeout" => "The request took too long",
-        _ => "Something went wrong",
-    }
+    code_of(code).map_or("Something went wrong", |code| code.title)
 }
 
 fn unavailable(item: &Unavailable) -> Value {

@@ -16,7 +16,7 @@ pub(crate) fn put_item(draft: &mut Draft<'_>, policy: &Policy, put: &PutItem) ->
     if let Some(item) = &found {
         refuse_if_held_by_other(draft, policy, item)?;
     }
-    check_version(put.expect, found.as_deref())?;
+    check_version(id, put.expect, found.as_deref())?;
     let status = match (&put.write.status, &found) {
         (Some(status), _) => policy.intern(status),
         (None, Some(item)) => item.status.clone(),
@@ -44,7 +44,7 @@ pub(crate) fn delete_item(
     if let Some(claim) = active_claim(draft, policy, &item) {
         return Err(held(&item, &claim));
     }
-    check_version(expect, Some(&item))?;
+    check_version(id, expect, Some(&item))?;
     draft.record(Fact::ItemDeleted { before: Written::of(&item), under });
     Ok(Reply::Done)
 }
@@ -91,10 +91,11 @@ fn held(item: &Item, claim: &Arc<Claim>) -> Refusal {
     Refusal::unavailable(vec![Unavailable { item: item.id.clone(), why: held_by(claim) }])
 }
 
-fn check_version(expect: Expect, found: Option<&Item>) -> Result<(), Refusal> {
+fn check_version(id: &ItemId, expect: Expect, found: Option<&Item>) -> Result<(), Refusal> {
     let current = found.map_or(0, |item| item.version);
     let expected = match expect {
-        Expect::Any => return Ok(()),
+        Expect::Present if found.is_none() => return Err(Refusal::not_found("item", id)),
+        Expect::Any | Expect::Present => return Ok(()),
         Expect::Absent => 0,
         Expect::Version(version) => version,
     };

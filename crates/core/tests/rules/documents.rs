@@ -47,6 +47,15 @@ fn l01_a_mismatch_is_a_conflict_with_both_versions_and_changes_nothing() {
     assert_eq!(w.put("ana", missing).refused(), Refusal::Conflict { expected: 1, current: 0 });
 }
 
+#[test]
+fn expecting_presence_takes_any_version_but_never_creates() {
+    let mut w = World::of("image", &["a"]);
+    w.put("ana", put("a", "1")).granted();
+    assert_eq!(w.put("ana", expecting(Expect::Present, "2")).item().version, 3);
+    let missing = PutItem { expect: Expect::Present, ..put("b", "1") };
+    assert_eq!(w.put("ana", missing).refused(), Refusal::not_found("item", "b"));
+}
+
 /// L1: of two edits on the same version the second is refused.
 #[test]
 fn l01_no_edit_is_lost() {

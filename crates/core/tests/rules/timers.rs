@@ -2,7 +2,9 @@
 
 use tenure_core::command::PutItem;
 use tenure_core::refusal::Why;
-use tenure_core::{AtEnd, Claim, ClaimState, EndReason, Fact, Phase, Policy, Principal, Refusal};
+use tenure_core::{
+    AtEnd, Claim, ClaimState, EndReason, Fact, Phase, Policy, Principal, Refusal, frees_at_ms, seen_at,
+};
 
 use crate::world::{Deed, Try, World, complete, person, put, t, under};
 
@@ -174,4 +176,34 @@ fn a_fixed_deadline_stays_whatever_the_holder_does() {
     assert_eq!(w.claim(claim.number).expires_at_ms, t(60_000));
     w.at(60_000);
     assert_eq!(w.expire(&claim).claim().reason, Some(EndReason::Expired));
+}
+
+/// R23: what a reader sees before anyone swept is what the sweep will say.
+#[test]
+fn r23_a_reader_sees_an_unswept_claim_as_the_sweep_will_leave_it() {
+    for kind in ["task", "raffle", "analysis", "image"] {
+        for offset_ms in
+            [0, 1, 179_999, 180_000, 299_999, 300_000, 600_000, 600_001, 899_999, 900_000, 5_000_000]
+        {
+            let mut w = World::of(kind, &["a"]);
+            let claim = w.acquire("ana", &["a"]).claim();
+            w.at(offset_ms);
+            let policy = Policy::preset(kind).expect("a built-in kind");
+            let seen = seen_at(&w.claim(claim.number), &policy, w.now_ms);
+            assert_eq!(seen, w.expire(&claim).claim(), "{kind} at {offset_ms}");
+        }
+    }
+}
+
+#[test]
+fn a_claim_frees_its_items_after_all_phases_that_follow_by_themselves_and_the_lock_delay() {
+    let mut w = World::of("raffle", &["a"]);
+    let claim = w.acquire("ana", &["a"]).claim();
+    assert_eq!(frees_at_ms(&claim, &Policy::raffle()), t(900_000));
+    let mut w = World::under(delayed(), &["a"]);
+    let claim = w.acquire("ana", &["a"]).claim();
+    assert_eq!(frees_at_ms(&claim, &delayed()), t(310_000));
+    let ended = w.force_release("root", "a").granted();
+    assert_eq!(ended.events.len(), 1);
+    assert_eq!(frees_at_ms(&w.claim(claim.number), &delayed()), t(10_000));
 }

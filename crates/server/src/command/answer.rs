@@ -1,0 +1,160 @@
+//! What an answer of the engine reads like: a status, a body, a few headers. Made of the answer and the
+//! question alone, so that a repeated request reads the same byte for byte.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use tenure_core::command::How;
+use tenure_core::{ClaimId, CollectionKey, Refusal, Reply};
+use tenure_engine::{Answer, Refused};
+
+use super::{Asked, Op, Stated};
+use crate::Problem;
+use crate::time::rfc3339;
+use crate::view::{BeatView, ClaimView, CollectionView, DocumentView, FreedView};
+
+/// An answer on its way out.
+#[derive(Debug)]
+pub(crate) struct Rendered {
+    /// The status code.
+    pub(crate) status: StatusCode,
+    /// The JSON; none for 204.
+    pub(crate) body: Option<String>,
+    /// The item's version, as its `ETag`.
+    pub(crate) etag: Option<u64>,
+    /// Where the new thing is.
+    pub(crate) location: Option<String>,
+    /// The engine gave this answer before.
+    pub(crate) replayed: bool,
+}
+
+impl Rendered {
+    /// A body with 200.
+    pub(crate) fn json(view: &impl Serialize) -> Result<Self, Problem> {
+        let body = serde_json::to_string(view).map_err(|error| {
+            tracing::error!(%error, "an answer could not be written as JSON");
+            Problem::internal()
+        })?;
+        Ok(Self { status: StatusCode::OK, body: Some(body), etag: None, location: None, replayed: false })
+    }
+
+    fn no_content() -> Self {
+        Self { status: StatusCode::NO_CONTENT, body: None, etag: None, location: None, replayed: false }
+    }
+
+    pub(crate) fn with_etag(self, version: u64) -> Self {
+        Self { etag: Some(version), ..self }
+    }
+
+    fn with_status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
+    fn created(self, created: bool) -> Self {
+        if created { self.with_status(StatusCode::CREATED) } else { self }
+    }
+}
+
+impl IntoResponse for Rendered {
+    fn into_response(self) -> Response {
+        let mut response = match self.body {
+            Some(body) => {
+                let json = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                (self.status, [json], body).into_response()
+            }
+            None => self.status.into_response(),
+        };
+        let headers = response.headers_mut();
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(version) = self.etag
+            && let Ok(etag) = HeaderValue::try_from(format!("\"{version}\""))
+        {
+            headers.insert(header::ETAG, etag);
+        }
+        if let Some(location) = self.location.and_then(|location| HeaderValue::try_from(location).ok()) {
+            headers.insert(header::LOCATION, location);
+        }
+        if self.replayed {
+            headers.insert("idempotency-replayed", HeaderValue::from_static("true"));
+        }
+        response
+    }
+}
+
+impl Asked {
+    /// The answer to this question.
+    pub(crate) fn render(&self, answer: &Answer, epoch: u64) -> Result<Rendered, Problem> {
+        match &answer.outcome {
+            Ok(reply) => {
+                let rendered = self.reply(reply, answer.server_time_ms, epoch)?;
+                Ok(Rendered { replayed: answer.replayed, ..rendered })
+            }
+            Err(refused) => Err(self.refused(refused, answer.server_time_ms)),
+        }
+    }
+
+    /// One reply, by itself or out of a group's.
+    pub(crate) fn reply(&self, reply: &Reply, now_ms: i64, epoch: u64) -> Result<Rendered, Problem> {
+        let key = &self.collection;
+        match reply {
+            Reply::Collection { collection, created } => {
+                Ok(Rendered::json(&CollectionView::of(key, collection, epoch))?.created(*created))
+            }
+            Reply::Acquired { claim, how } => {
+                let rendered = Rendered::json(&ClaimView::of(key, claim, now_ms))?;
+                let created = *how == How::New;
+                let location = created.then(|| location_of(key, claim.number));
+                Ok(Rendered { location, ..rendered.created(created) })
+            }
+            Reply::Beat { renewed, reason, claim } => {
+                Rendered::json(&BeatView::of(*renewed, *reason, claim, now_ms))
+            }
+            // Let go is let go: there is nothing to show.
+            Reply::Claim { .. } if self.op == Op::Release => Ok(Rendered::no_content()),
+            Reply::Claim { claim } => Rendered::json(&ClaimView::of(key, claim, now_ms)),
+            Reply::Freed { claim } => {
+                let claim = claim.as_ref().map(|claim| ClaimView::of(key, claim, now_ms));
+                Rendered::json(&FreedView { claim, server_time: rfc3339(now_ms) })
+            }
+            Reply::Item { item, created } => {
+                let rendered = Rendered::json(&DocumentView::of(key, item))?;
+                Ok(rendered.created(*created).with_etag(item.version))
+            }
+            Reply::Done => Ok(Rendered::no_content()),
+            Reply::Group(_) => {
+                tracing::error!("a group's answer came to a single command");
+                Err(Problem::internal())
+            }
+        }
+    }
+
+    /// A refusal of this question.
+    pub(crate) fn refused(&self, refused: &Refused, now_ms: i64) -> Problem {
+        let problem = Problem::from_refused(refused, now_ms);
+        let Refused::Rule(refusal) = refused else { return problem };
+        match (refusal, self.stated) {
+            (Refusal::Conflict { current, .. }, Stated::Nothing) => Problem::new(
+                StatusCode::PRECONDITION_REQUIRED,
+                "precondition_required",
+                "the item exists; say which version you know",
+            )
+            .with("current_version", *current),
+            (Refusal::Conflict { current, .. }, Stated::MatchNone) => {
+                failed(problem.detail).with("current_version", *current)
+            }
+            (Refusal::Conflict { .. }, Stated::Match(_) | Stated::NoneMatch) => {
+                Problem { more: problem.more, ..failed(problem.detail) }
+            }
+            (Refusal::NotFound { what, .. }, Stated::MatchAny) if &**what == "item" => failed(problem.detail),
+            _ => problem,
+        }
+    }
+}
+
+fn failed(detail: String) -> Problem {
+    Problem::new(StatusCode::PRECONDITION_FAILED, "precondition_failed", detail)
+}
+
+fn location_of(collection: &CollectionKey, number: u64) -> String {
+    format!("/v1/claims/{}", ClaimId { collection: collection.clone(), number })
+}

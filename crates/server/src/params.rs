@@ -1,0 +1,210 @@
+//! What stands in a request's path and query: checked, within the caller's kinds, the wrong field named.
+
+use std::error::Error;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{FromRequestParts, Query as AxumQuery, RawPathParams};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tenure_core::names::check_kind;
+use tenure_core::{ClaimId, CollectionKey, ItemId, Refusal};
+use utoipa::IntoParams;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::{RefOr, Required, Schema};
+
+use crate::body::wrong_field;
+use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
+use crate::{Caller, Problem, schema};
+
+/// `{kind}/{name}`.
+pub(crate) struct At(pub(crate) CollectionKey);
+
+/// `{kind}/{name}/items/{item}`.
+pub(crate) struct AtItem {
+    pub(crate) collection: CollectionKey,
+    pub(crate) item: ItemId,
+}
+
+/// `claims/{id}`.
+pub(crate) struct AtClaim(pub(crate) ClaimId);
+
+/// `claims/{id}/items/{item}`.
+pub(crate) struct AtClaimItem {
+    pub(crate) claim: ClaimId,
+    pub(crate) item: ItemId,
+}
+
+/// `policies/{kind}`.
+pub(crate) struct AtKind(pub(crate) Arc<str>);
+
+/// A query whose fields are all known.
+pub(crate) struct Query<T>(pub(crate) T);
+
+/// A route that takes no query.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Nothing {}
+
+/// The path's parameters, decoded, with the caller whose kinds bound them.
+struct Path {
+    caller: Caller,
+    params: RawPathParams,
+}
+
+impl Path {
+    async fn of<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        let params = RawPathParams::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "malformed", "the path is not UTF-8"))?;
+        Ok(Self { caller, params })
+    }
+
+    fn text(&self, name: &str) -> &str {
+        self.params.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
+    }
+
+    fn parse<T: FromStr<Err = Refusal>>(&self, name: &str) -> Result<T, Problem> {
+        Ok(self.text(name).parse()?)
+    }
+
+    fn collection(&self) -> Result<CollectionKey, Problem> {
+        self.caller.collection(self.text("kind"), self.text("name"))
+    }
+
+    fn claim(&self) -> Result<ClaimId, Problem> {
+        let claim: ClaimId = self.parse("id")?;
+        self.caller.check_kind(claim.collection.kind())?;
+        Ok(claim)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for At {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        Ok(Self(Path::of(parts, state).await?.collection()?))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for AtItem {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = Path::of(parts, state).await?;
+        Ok(Self { collection: path.collection()?, item: path.parse("item")? })
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for AtClaim {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        Ok(Self(Path::of(parts, state).await?.claim()?))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for AtClaimItem {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = Path::of(parts, state).await?;
+        Ok(Self { claim: path.claim()?, item: path.parse("item")? })
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for AtKind {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = Path::of(parts, state).await?;
+        let kind = path.text("kind");
+        check_kind(kind).map_err(|detail| Problem::invalid("kind", detail))?;
+        path.caller.check_kind(kind)?;
+        Ok(Self(Arc::from(kind)))
+    }
+}
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        match AxumQuery::<T>::try_from_uri(&parts.uri) {
+            Ok(AxumQuery(value)) => Ok(Self(value)),
+            Err(rejection) => Err(wrong_query(&rejection)),
+        }
+    }
+}
+
+/// Refuses a query on a route that takes none.
+pub(crate) fn no_query(uri: &axum::http::Uri) -> Result<(), Problem> {
+    AxumQuery::<Nothing>::try_from_uri(uri).map(drop).map_err(|rejection| wrong_query(&rejection))
+}
+
+fn wrong_query(rejection: &QueryRejection) -> Problem {
+    type Inner = serde_path_to_error::Error<serde::de::value::Error>;
+    // What axum wraps knows which field was wrong.
+    let mut source: Option<&(dyn Error + 'static)> = Some(rejection);
+    while let Some(error) = source {
+        if let Some(inner) = error.downcast_ref::<Inner>() {
+            return wrong_field(&inner.path().to_string(), &inner.inner().to_string(), "query");
+        }
+        source = error.source();
+    }
+    Problem::invalid("query", "cannot be read")
+}
+
+/// How many rows a page has.
+pub(crate) fn page_size(limit: Option<usize>) -> Result<usize, Problem> {
+    match limit {
+        None => Ok(PAGE_DEFAULT),
+        Some(limit) if (1..=PAGE_MAX).contains(&limit) => Ok(limit),
+        Some(_) => Err(Problem::invalid("limit", format!("must be 1 to {PAGE_MAX}"))),
+    }
+}
+
+fn in_path(name: &str, description: &str, schema: impl Into<RefOr<Schema>>) -> Parameter {
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Path)
+        .required(Required::True)
+        .description(Some(description))
+        .schema(Some(schema))
+        .build()
+}
+
+fn kind() -> Parameter {
+    in_path("kind", "The kind: a type of thing, with one policy.", schema::kind())
+}
+
+fn name() -> Parameter {
+    in_path("name", "The collection's name within its kind.", schema::name())
+}
+
+fn claim() -> Parameter {
+    in_path("id", "The claim's id.", schema::claim_id())
+}
+
+fn item() -> Parameter {
+    in_path("item", "The item's id.", schema::item_id())
+}
+
+macro_rules! path_params {
+    ($type:ident: $($param:ident),+) => {
+        impl IntoParams for $type {
+            fn into_params(_provider: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+                vec![$($param()),+]
+            }
+        }
+    };
+}
+
+path_params!(At: kind, name);
+path_params!(AtItem: kind, name, item);
+path_params!(AtClaim: claim);
+path_params!(AtClaimItem: claim, item);
+path_params!(AtKind: kind);

@@ -1,0 +1,120 @@
+//! The audit log: who did what, when, why, with what before and after. It is the events themselves.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use tenure_core::{CollectionKey, Fact, ItemId, Sealed};
+use tenure_engine::{AuditFilter, Reader};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::command::Rendered;
+use crate::page::Scan;
+use crate::params::{Query, page_size};
+use crate::view::{AuditView, EventView};
+use crate::{App, Caller, Problem, schema, time};
+
+/// Which rows.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct AuditQuery {
+    /// By this actor, by id.
+    #[param(value_type = Option<String>)]
+    actor: Option<Arc<str>>,
+    /// With this action, an event's `type`: `claim_granted`, `LOCK_FORCE_RELEASE`, …
+    #[param(value_type = Option<String>)]
+    action: Option<Arc<str>>,
+    /// In this collection.
+    #[param(schema_with = schema::collection, required = false)]
+    collection: Option<CollectionKey>,
+    /// About this item.
+    #[param(schema_with = schema::item_id, required = false)]
+    item: Option<ItemId>,
+    /// At this time or later.
+    #[param(schema_with = schema::time, required = false)]
+    from: Option<String>,
+    /// Before this time.
+    #[param(schema_with = schema::time, required = false)]
+    to: Option<String>,
+    /// At most so many.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+    /// The `next` of the page before.
+    #[param(schema_with = schema::cursor, required = false)]
+    cursor: Option<String>,
+}
+
+/// A page of the audit log, newest first.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Audit)]
+pub(crate) struct AuditPage<'a> {
+    rows: Vec<AuditView<'a>>,
+    /// Where the next page begins, as `cursor`; `null` on the last one.
+    #[schema(schema_with = schema::maybe_cursor)]
+    next: Option<String>,
+}
+
+/// The place of a row: its time, collection and number.
+type Place = (i64, CollectionKey, u64);
+type Row = (CollectionKey, Arc<Sealed>);
+
+/// Read the audit log
+///
+/// Every change is in it, in the same commit as the change. Overrides stand out as `LOCK_FORCE_RELEASE`
+/// and `LOCK_FORCE_CLAIM`, with the reason and the previous holder.
+#[utoipa::path(get, path = "/v1/audit", tag = "audit", params(AuditQuery),
+    responses((status = 200, description = "A page, newest first.", body = AuditPage<'static>)))]
+pub(crate) async fn list_audit(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<AuditQuery>,
+) -> Result<Rendered, Problem> {
+    let limit = page_size(query.limit)?;
+    if let Some(collection) = &query.collection {
+        caller.check_kind(collection.kind())?;
+    }
+    let filter = AuditFilter {
+        actor: query.actor,
+        action: query.action,
+        collection: query.collection,
+        item: query.item,
+        from_ms: time_of("from", query.from.as_deref())?,
+        to_ms: time_of("to", query.to.as_deref())?,
+        before: None,
+    };
+    let after = query.cursor.as_deref().map(place_of).transpose()?;
+    let read = move |reader: &dyn Reader, before: Option<&Place>, limit| {
+        reader.audit(&AuditFilter { before: before.cloned(), ..filter.clone() }, limit)
+    };
+    let cursor = |(key, sealed): &Row| (sealed.event.at_ms, key.clone(), sealed.event.seq);
+    let keep = |row: Row| Ok(is_visible(&caller, &row).then_some(row));
+    let (rows, next) = Scan { limit, after }.run(&app, read, cursor, keep).await?;
+    let next = next.map(|(at_ms, key, seq)| format!("{at_ms}~{}~{}~{seq}", key.kind(), key.name()));
+    let rows = rows.iter().map(|(collection, sealed)| AuditView(EventView { collection, sealed }));
+    Rendered::json(&AuditPage { rows: rows.collect(), next })
+}
+
+/// Tenure's own documents are nobody's to read; who changed a policy is.
+fn is_visible(caller: &Caller, (key, sealed): &Row) -> bool {
+    match &sealed.event.fact {
+        Fact::PolicySet { kind, .. } => caller.covers(kind),
+        _ => caller.covers(key.kind()),
+    }
+}
+
+fn time_of(field: &str, text: Option<&str>) -> Result<Option<i64>, Problem> {
+    let wrong = || Problem::invalid(field, "must read like 2026-01-02T03:04:05.678Z");
+    text.map(|text| time::parse(text).ok_or_else(wrong)).transpose()
+}
+
+fn place_of(cursor: &str) -> Result<Place, Problem> {
+    let place = || {
+        let mut parts = cursor.split('~');
+        let at_ms = parts.next()?.parse().ok()?;
+        let key = CollectionKey::from_parts(parts.next()?, parts.next()?).ok()?;
+        let seq = parts.next()?.parse().ok()?;
+        parts.next().is_none().then_some((at_ms, key, seq))
+    };
+    place().ok_or_else(|| Problem::invalid("cursor", "must be the next of the page before"))
+}

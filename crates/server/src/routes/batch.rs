@@ -1,0 +1,195 @@
+//! Many commands in one request: each answered in order, or all or nothing.
+
+use std::fmt::Write;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tenure_core::{Command, Refusal, Reply, Verb};
+use tenure_engine::{Answer, Refused, Request};
+use utoipa::ToSchema;
+
+use crate::body::{Body, LargeBody};
+use crate::command::{Asked, CommandSchema, Rendered, parse};
+use crate::idempotency::Key;
+use crate::limits::BATCH_COMMANDS_MAX;
+use crate::{App, Caller, Problem, schema};
+
+/// Many commands.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Batch, example = json!({"commands": [
+    {"op": "acquire", "collection": "lock/jobs", "items": ["nightly"]},
+    {"op": "heartbeat", "claim": "lock~jobs~2", "token": 2},
+]}))]
+pub(crate) struct BatchBody {
+    /// The commands, 1 to 1,000.
+    #[schema(value_type = Vec<CommandSchema>, min_items = 1, max_items = 1000)]
+    commands: Vec<Box<RawValue>>,
+    /// All or nothing: then all commands are about one collection.
+    #[serde(default)]
+    atomic: bool,
+}
+
+/// The answers, in the order of the commands.
+#[derive(ToSchema)]
+#[schema(as = BatchAnswers)]
+#[expect(dead_code, reason = "the answers are written as text; this is how they read")]
+pub(crate) struct BatchAnswers {
+    answers: Vec<StepAnswer>,
+}
+
+/// What came of one command: what its route would have answered.
+#[derive(ToSchema)]
+#[schema(as = BatchAnswer)]
+#[expect(dead_code, reason = "the answers are written as text; this is how they read")]
+pub(crate) struct StepAnswer {
+    /// The status code.
+    #[schema(minimum = 200, maximum = 599)]
+    status: u16,
+    /// The body; `null` for 204.
+    #[schema(schema_with = schema::any)]
+    body: (),
+}
+
+/// Run many commands
+///
+/// Each is carried out by itself and answered in order, also when others are refused. With `atomic` they
+/// are carried out together or not at all, on one collection, without waiting; the refusal then names the
+/// command as `index`. The idempotency key counts for each command: a retry carries out those that are
+/// left and answers the others as before.
+#[utoipa::path(post, path = "/v1/batch", tag = "batch", request_body = BatchBody,
+    responses((status = 200, description = "The answers, in order.", body = BatchAnswers)))]
+pub(crate) async fn run_batch(
+    State(app): State<App>,
+    caller: Caller,
+    LargeBody(Body { value: BatchBody { commands, atomic }, key }): LargeBody<BatchBody>,
+) -> Result<Rendered, Problem> {
+    if commands.is_empty() || commands.len() > BATCH_COMMANDS_MAX {
+        return Err(Problem::invalid("commands", "a batch has 1 to 1,000 commands"));
+    }
+    let steps = commands.iter().map(|command| parse(command.get(), &caller));
+    if atomic {
+        run_atomic(&app, &caller, steps, key.as_ref()).await
+    } else {
+        run_each(&app, &caller, steps.collect(), key.as_ref()).await
+    }
+}
+
+async fn run_each(
+    app: &App,
+    caller: &Caller,
+    steps: Vec<Result<Asked, Problem>>,
+    key: Option<&Key>,
+) -> Result<Rendered, Problem> {
+    let requests = steps.iter().enumerate().filter_map(|(index, step)| {
+        let asked = step.as_ref().ok()?;
+        let command = Command {
+            collection: asked.collection.clone(),
+            actor: caller.principal.clone(),
+            verb: asked.verb.clone(),
+        };
+        Some(Request { command, idempotency: key.map(|key| key.step(index).idempotency()) })
+    });
+    let mut requests: Vec<_> = requests.collect();
+    let mut answers = Vec::with_capacity(requests.len());
+    if key.is_some() && requests.len() > 1 {
+        // The first goes alone: should the key belong to another request, nothing else is carried out.
+        let rest = requests.split_off(1);
+        answers.extend(app.engine().execute_all(requests).await);
+        check_key(&answers)?;
+        requests = rest;
+    }
+    answers.extend(app.engine().execute_all(requests).await);
+    check_key(&answers)?;
+    let epoch = app.reader().epoch();
+    let mut answers = answers.iter();
+    let rendered = steps.into_iter().map(|step| match (step, &mut answers) {
+        (Err(problem), _) => Err(problem),
+        (Ok(asked), answers) => match answers.next() {
+            Some(answer) => asked.render(answer, epoch),
+            None => Err(Problem::internal()),
+        },
+    });
+    written(rendered)
+}
+
+/// A key of another request, or of one that still runs, answers the whole batch.
+fn check_key(answers: &[Answer]) -> Result<(), Problem> {
+    let refused = answers.iter().find_map(|answer| match &answer.outcome {
+        Err(refused @ (Refused::KeyReused | Refused::InProgress)) => Some((refused, answer.server_time_ms)),
+        _ => None,
+    });
+    refused.map_or(Ok(()), |(refused, now_ms)| Err(Problem::from_refused(refused, now_ms)))
+}
+
+async fn run_atomic(
+    app: &App,
+    caller: &Caller,
+    steps: impl Iterator<Item = Result<Asked, Problem>>,
+    key: Option<&Key>,
+) -> Result<Rendered, Problem> {
+    let mut group: Vec<Asked> = Vec::new();
+    for (index, step) in steps.enumerate() {
+        let asked = step.map_err(|problem| problem.with("index", index))?;
+        let first = group.first().unwrap_or(&asked);
+        if asked.collection != first.collection {
+            return Err(at(index, "collection", "an atomic batch is about one collection"));
+        }
+        if let Verb::Acquire(acquire) = &asked.verb
+            && acquire.wait_ms.is_some_and(|wait_ms| wait_ms != 0)
+        {
+            return Err(at(index, "wait_ms", "an atomic batch does not wait"));
+        }
+        group.push(asked);
+    }
+    let Some(collection) = group.first().map(|asked| asked.collection.clone()) else {
+        return Err(Problem::internal());
+    };
+    let verbs = group.iter().map(|asked| asked.verb.clone()).collect();
+    let answer = app.ask(caller, collection, Verb::Group(verbs), key).await;
+    let now_ms = answer.server_time_ms;
+    let epoch = app.reader().epoch();
+    match &answer.outcome {
+        Ok(Reply::Group(replies)) if replies.len() == group.len() => {
+            let steps = group.iter().zip(replies);
+            let rendered = written(steps.map(|(asked, reply)| asked.reply(reply, now_ms, epoch)))?;
+            Ok(Rendered { replayed: answer.replayed, ..rendered })
+        }
+        Ok(_) => {
+            tracing::error!("a group was answered as something else");
+            Err(Problem::internal())
+        }
+        Err(Refused::Rule(Refusal::InGroup { index, refusal })) => {
+            let refused = Refused::Rule((**refusal).clone());
+            let problem = match group.get(*index) {
+                Some(asked) => asked.refused(&refused, now_ms),
+                None => Problem::from_refused(&refused, now_ms),
+            };
+            Err(problem.with("index", *index))
+        }
+        Err(refused) => Err(Problem::from_refused(refused, now_ms)),
+    }
+}
+
+fn at(index: usize, field: &str, detail: &str) -> Problem {
+    Problem::invalid(&format!("commands[{index}].{field}"), detail).with("index", index)
+}
+
+/// The answers as one body. Each is JSON already, so they are put together as text.
+fn written(answers: impl Iterator<Item = Result<Rendered, Problem>>) -> Result<Rendered, Problem> {
+    let mut body = String::from("{\"answers\":[");
+    for (index, answer) in answers.enumerate() {
+        let (status, step) = match answer {
+            Ok(rendered) => (rendered.status, rendered.body),
+            Err(problem) => (problem.status, Some(problem.body().to_string())),
+        };
+        let comma = if index == 0 { "" } else { "," };
+        let step = step.as_deref().unwrap_or("null");
+        write!(body, "{comma}{{\"status\":{},\"body\":{step}}}", status.as_u16())
+            .map_err(|_| Problem::internal())?;
+    }
+    body.push_str("]}");
+    Ok(Rendered { status: StatusCode::OK, body: Some(body), etag: None, location: None, replayed: false })
+}

@@ -1,0 +1,116 @@
+//! A collection's events, a page at a time. The live stream is another form of the same route.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use tenure_core::CollectionKey;
+use tenure_engine::EventPage;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::command::Rendered;
+use crate::params::{At, Query, page_size};
+use crate::problem::from_store;
+use crate::view::EventView;
+use crate::{App, Caller, Problem, schema};
+
+/// From where.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct EventsQuery {
+    /// Only after this number; 0 from the beginning.
+    #[param(schema_with = schema::number, required = false)]
+    since: Option<u64>,
+    /// The epoch in which that number was seen: of another epoch it means nothing.
+    #[param(schema_with = schema::number, required = false)]
+    epoch: Option<u64>,
+    /// At most so many.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+}
+
+/// A page of events, oldest first, without gaps.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Events)]
+pub(crate) struct EventsView<'a> {
+    events: Vec<EventView<'a>>,
+    /// The number of the page's first event; absent when it has none.
+    #[schema(schema_with = schema::number, required = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first: Option<u64>,
+    /// The number to go on from, as `since`.
+    #[schema(schema_with = schema::number)]
+    last: u64,
+    /// The number of the collection's newest event.
+    #[schema(schema_with = schema::number)]
+    newest: u64,
+    /// The epoch of these numbers.
+    #[schema(schema_with = schema::number)]
+    epoch: u64,
+}
+
+/// Read events
+///
+/// With `Accept: text/event-stream` the same events come as a live stream.
+#[utoipa::path(get, path = "/v1/collections/{kind}/{name}/events", tag = "events", params(At, EventsQuery),
+    responses((status = 200, description = "A page.", body = EventsView<'static>)))]
+pub(crate) async fn list_events(
+    State(app): State<App>,
+    caller: Caller,
+    At(key): At,
+    Query(query): Query<EventsQuery>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let limit = page_size(query.limit)?;
+    let found = app.reader().collection(&key).map_err(|error| from_store(&error))?;
+    let newest = found.ok_or_else(|| Problem::not_found("collection", &key))?.seq;
+    if wants_stream(&headers) {
+        return stream_events(&app, &caller, &key, &query, &headers);
+    }
+    let epoch = app.reader().epoch();
+    let since = query.since.unwrap_or(0);
+    if query.epoch.is_some_and(|known| known != epoch) {
+        return Err(resync(epoch, newest).with("first", Option::<u64>::None));
+    }
+    let place = key.clone();
+    match app.read(move |reader| reader.events(&place, since, limit)).await? {
+        EventPage::Resync { first, last } => Err(resync(epoch, last).with("first", first)),
+        EventPage::Events(page) => {
+            let number = |sealed: &std::sync::Arc<tenure_core::Sealed>| sealed.event.seq;
+            let last = page.last().map_or(since, number);
+            let view = EventsView {
+                first: page.first().map(number),
+                last,
+                newest: newest.max(last),
+                epoch,
+                events: page.iter().map(|sealed| EventView { collection: &key, sealed }).collect(),
+            };
+            Ok(Rendered::json(&view)?.into_response())
+        }
+    }
+}
+
+/// The number means nothing here any more: start from the rows.
+pub(crate) fn resync(epoch: u64, last: u64) -> Problem {
+    let detail = "these events are not retained, or the number is of another epoch; start anew";
+    Problem::new(StatusCode::GONE, "resync", detail).with("epoch", epoch).with("last", last)
+}
+
+fn wants_stream(headers: &HeaderMap) -> bool {
+    let accept = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut types = accept.flat_map(|value| value.split(','));
+    types.any(|range| range.split(';').next().unwrap_or("").trim() == "text/event-stream")
+}
+
+/// The same events as a live stream. The caller may read the collection; where it starts stands in the
+/// query or in `Last-Event-ID`.
+fn stream_events(
+    _app: &App,
+    _caller: &Caller,
+    _key: &CollectionKey,
+    _query: &EventsQuery,
+    _headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", "there is no live stream here"))
+}

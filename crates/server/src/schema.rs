@@ -1,0 +1,300 @@
+//! The schemas of names and other plain values, for the OpenAPI document.
+
+use serde_json::{Value, json};
+use tenure_core::Policy;
+use tenure_core::limits::{ITEM_ID_BYTES_MAX, SESSION_BYTES_MAX, TEXT_BYTES_MAX};
+use utoipa::openapi::schema::{
+    AdditionalProperties, ArrayBuilder, Object, ObjectBuilder, OneOfBuilder, SchemaFormat, SchemaType, Type,
+};
+use utoipa::openapi::{KnownFormat, Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+const KIND: &str = "[a-z][a-z0-9_-]{0,31}";
+const NAME: &str = "[A-Za-z0-9._@:+-]{1,128}";
+
+fn text(description: &str, pattern: Option<String>, example: &str) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some(description))
+        .pattern(pattern)
+        .examples([json!(example)])
+}
+
+/// A kind.
+pub(crate) fn kind() -> Object {
+    text("A kind: 1 to 32 of a-z, 0-9, - and _.", Some(format!("^{KIND}$")), "lock").build()
+}
+
+/// A collection's name.
+pub(crate) fn name() -> Object {
+    text("A name: 1 to 128 of A-Z, a-z, 0-9 and . _ - @ : +", Some(format!("^{NAME}$")), "jobs").build()
+}
+
+/// `kind/name`.
+pub(crate) fn collection() -> Object {
+    text("A collection, `kind/name`.", Some(format!("^{KIND}/{NAME}$")), "lock/jobs").build()
+}
+
+/// A claim's id.
+pub(crate) fn claim_id() -> Object {
+    let pattern = format!("^{KIND}~{NAME}~[1-9][0-9]{{0,18}}$");
+    text("A claim, `kind~name~number`.", Some(pattern), "lock~jobs~2").build()
+}
+
+/// An item's id.
+pub(crate) fn item_id() -> Object {
+    let pattern = r"^[^\x00-\x1f\x7f-\x9f]+$".to_owned();
+    text("An item's id: any text without control characters, up to 256 bytes.", Some(pattern), "nightly")
+        .min_length(Some(1))
+        .max_length(Some(ITEM_ID_BYTES_MAX))
+        .build()
+}
+
+/// Items' ids.
+pub(crate) fn item_ids() -> Schema {
+    Schema::Array(ArrayBuilder::new().items(item_id()).min_items(Some(1)).max_items(Some(100)).build())
+}
+
+/// A status.
+pub(crate) fn status() -> Object {
+    text("A status: a word of the kind's policy.", Some("^[A-Za-z0-9_.-]{1,64}$".to_owned()), "open").build()
+}
+
+/// The same, or nothing.
+pub(crate) fn maybe_status() -> Object {
+    nullable(status())
+}
+
+/// A session.
+pub(crate) fn session() -> Object {
+    let pattern = r"^[^\x00-\x1f\x7f-\x9f]+$".to_owned();
+    let session = text("The caller's tab or worker instance.", Some(pattern), "tab-1")
+        .min_length(Some(1))
+        .max_length(Some(SESSION_BYTES_MAX));
+    nullable(session.build())
+}
+
+/// A time.
+pub(crate) fn time() -> Object {
+    text("RFC 3339, UTC, to the millisecond.", None, "2026-01-02T03:04:05.678Z")
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+        .build()
+}
+
+/// A time, or nothing.
+pub(crate) fn maybe_time() -> Object {
+    nullable(time())
+}
+
+/// Any JSON.
+pub(crate) fn data() -> Object {
+    ObjectBuilder::new()
+        .schema_type(SchemaType::AnyValue)
+        .description(Some("The application's own document: any JSON, up to 64 KiB."))
+        .examples([json!({"colour": "red"})])
+        .build()
+}
+
+/// A token, a version, a number of an event.
+pub(crate) fn number() -> Object {
+    integer(0)
+}
+
+/// The same, or nothing.
+pub(crate) fn maybe_number() -> Object {
+    nullable(integer(0))
+}
+
+/// Milliseconds, or nothing.
+pub(crate) fn maybe_ms() -> Object {
+    nullable(integer(0))
+}
+
+fn integer(minimum: u64) -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+        .minimum(Some(minimum))
+        .build()
+}
+
+/// Words that people write for people.
+pub(crate) fn words() -> Object {
+    text("Up to 2,000 bytes, kept in the audit log.", Some(r"\S".to_owned()), "the holder went home")
+        .min_length(Some(1))
+        .max_length(Some(TEXT_BYTES_MAX))
+        .build()
+}
+
+/// The same, or nothing.
+pub(crate) fn maybe_words() -> Object {
+    nullable(
+        text("Up to 2,000 bytes, shown to the holder.", None, "may I have it?")
+            .max_length(Some(TEXT_BYTES_MAX))
+            .build(),
+    )
+}
+
+/// A claim's state.
+pub(crate) fn state() -> Object {
+    one_of("A claim's state.", &["active", "released", "completed", "expired", "cancelled", "revoked"])
+}
+
+/// Why a claim ended.
+pub(crate) fn reason() -> Object {
+    let reasons =
+        ["released", "completed", "expired", "idle", "max_hold", "cancelled", "force_released", "taken_over"];
+    one_of("Why a claim ended.", &reasons)
+}
+
+/// Why a heartbeat moved nothing.
+pub(crate) fn not_renewed() -> Object {
+    one_of("Why the deadline did not move.", &["idle", "max_hold", "fixed_phase"])
+}
+
+fn one_of(description: &str, words: &[&str]) -> Object {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .description(Some(description))
+        .enum_values(Some(words.iter().copied()))
+        .build()
+}
+
+/// The same, or `null`.
+pub(crate) fn nullable(mut object: Object) -> Object {
+    if let SchemaType::Type(known) = object.schema_type {
+        object.schema_type = SchemaType::from_iter([known, Type::Null]);
+    }
+    if let Some(values) = &mut object.enum_values {
+        values.push(Value::Null);
+    }
+    object
+}
+
+/// Where the next page of claims begins.
+pub(crate) fn maybe_claim_id() -> Object {
+    nullable(claim_id())
+}
+
+/// Where the next page of collections begins.
+pub(crate) fn maybe_collection() -> Object {
+    nullable(collection())
+}
+
+/// Where the next page of items begins.
+pub(crate) fn maybe_item_id() -> Object {
+    nullable(item_id())
+}
+
+/// The place of an audit row.
+pub(crate) fn cursor() -> Object {
+    let pattern = format!("^[0-9]{{1,15}}~{KIND}~{NAME}~[0-9]{{1,19}}$");
+    text("Where a page begins: the `next` of the page before.", Some(pattern), "1767323045678~lock~jobs~2")
+        .build()
+}
+
+/// The same, or nothing.
+pub(crate) fn maybe_cursor() -> Object {
+    nullable(cursor())
+}
+
+/// Why a claim ended, or nothing.
+pub(crate) fn maybe_reason() -> Object {
+    nullable(reason())
+}
+
+/// Where a policy comes from.
+pub(crate) fn source() -> Object {
+    one_of("`preset` as it was built in, `own` as somebody set it.", &["preset", "own"])
+}
+
+/// Any JSON.
+pub(crate) fn any() -> Object {
+    ObjectBuilder::new().schema_type(SchemaType::AnyValue).build()
+}
+
+/// A problem, or nothing.
+pub(crate) fn maybe_problem() -> Schema {
+    let null = ObjectBuilder::new().schema_type(Type::Null).build();
+    let problem = Ref::from_schema_name("Problem");
+    Schema::OneOf(OneOfBuilder::new().item(problem).item(null).build())
+}
+
+/// How a policy reads.
+#[derive(Debug)]
+pub(crate) struct PolicySchema;
+
+impl PartialSchema for PolicySchema {
+    fn schema() -> RefOr<Schema> {
+        let ms = |description: &str| described(integer(0), description);
+        let maybe = |object: Object, description: &str| described(nullable(object), description);
+        let flag = |description: &str| described(Object::with_type(Type::Boolean), description);
+        let statuses =
+            |minimum| ArrayBuilder::new().items(status()).min_items(Some(minimum)).max_items(Some(32));
+        let phase = ObjectBuilder::new()
+            .property("name", status())
+            .property("ttl_ms", ms("How long it lasts, or how long a heartbeat renews it for."))
+            .property("renew", flag("Heartbeats renew it."))
+            .property("at_end", one_of("What its end does.", &["release", "advance"]))
+            .additional_properties(Some(AdditionalProperties::FreeForm(false)));
+        let phase = ["name", "ttl_ms", "renew", "at_end"].into_iter().fold(phase, ObjectBuilder::required);
+        let phases = ArrayBuilder::new().items(phase).min_items(Some(1)).max_items(Some(8));
+        let required = [
+            "phases",
+            "heartbeat_ms",
+            "max_items",
+            "claimable",
+            "finished",
+            "create_on_claim",
+            "one_claim_per_session",
+            "max_wait_ms",
+            "lock_delay_ms",
+            "ttl_ms_min",
+            "ttl_ms_max",
+        ];
+        let policy = ObjectBuilder::new()
+            .description(Some("How the claims of one kind behave."))
+            .property("phases", phases)
+            .property(
+                "idle_guard_ms",
+                maybe(integer(0), "A heartbeat that tells of this much idle time renews nothing."),
+            )
+            .property(
+                "rolling_ms",
+                maybe(
+                    integer(0),
+                    "Heartbeats alone keep a claim no longer than this past the last real action.",
+                ),
+            )
+            .property("heartbeat_ms", ms("How often clients should send heartbeats. A hint."))
+            .property("max_items", ms("Items in one claim, at most 100."))
+            .property("claimable", statuses(1))
+            .property("finished", statuses(0))
+            .property("status_on_claim", maybe(status(), "The status that a claim gives to its items."))
+            .property("create_on_claim", flag("Claiming an unknown item or collection creates it."))
+            .property("one_claim_per_session", flag("A session that has a claim gets that one back."))
+            .property(
+                "max_claims_per_holder",
+                maybe(integer(1), "Active claims of one holder in one collection."),
+            )
+            .property("max_wait_ms", ms("The longest a caller may wait in the queue."))
+            .property("lock_delay_ms", ms("After an unclean end nobody gets the items for this long."))
+            .property("ttl_ms_min", ms("The shortest TTL that a caller may ask for in the first phase."))
+            .property("ttl_ms_max", ms("The longest."))
+            .additional_properties(Some(AdditionalProperties::FreeForm(false)))
+            .examples([json!(Policy::lock())]);
+        let policy = required.into_iter().fold(policy, ObjectBuilder::required);
+        RefOr::T(Schema::Object(policy.build()))
+    }
+}
+
+impl ToSchema for PolicySchema {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "Policy".into()
+    }
+}
+
+fn described(mut object: Object, description: &str) -> Object {
+    object.description = Some(description.to_owned());
+    object
+}

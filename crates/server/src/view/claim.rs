@@ -1,0 +1,153 @@
+//! A claim, and what a heartbeat answers.
+
+use serde::Serialize;
+use tenure_core::command::NotRenewed;
+use tenure_core::{Claim, ClaimId, ClaimState, CollectionKey, EndReason, ItemId, Json, Principal, SessionId};
+use utoipa::ToSchema;
+
+use crate::schema;
+use crate::time::rfc3339;
+
+/// Who: the id that the host application knows, and the name that people see.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Holder<'a> {
+    /// Decides who is the same person.
+    #[schema(example = "u-7")]
+    pub(crate) id: &'a str,
+    /// Shown, never compared.
+    #[schema(example = "Ana")]
+    pub(crate) name: &'a str,
+}
+
+impl<'a> From<&'a Principal> for Holder<'a> {
+    fn from(principal: &'a Principal) -> Self {
+        Self { id: &principal.id, name: &principal.name }
+    }
+}
+
+/// One holder's exclusive hold on one or more items of a collection.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Claim)]
+pub(crate) struct ClaimView<'a> {
+    /// The claim's id.
+    #[schema(schema_with = schema::claim_id)]
+    pub(crate) id: ClaimId,
+    /// Where it lives.
+    #[schema(schema_with = schema::collection)]
+    pub(crate) collection: &'a CollectionKey,
+    /// What it holds.
+    #[schema(schema_with = schema::item_ids)]
+    pub(crate) items: &'a [ItemId],
+    /// Who holds.
+    pub(crate) holder: Holder<'a>,
+    /// In which tab or worker instance.
+    #[schema(schema_with = schema::session)]
+    pub(crate) session: Option<&'a SessionId>,
+    /// `active`, or how it ended.
+    #[schema(schema_with = schema::state)]
+    pub(crate) state: ClaimState,
+    /// The phase that it is in.
+    #[schema(example = "held")]
+    pub(crate) phase: &'a str,
+    /// The fencing token: grows with every grant of an item.
+    #[schema(schema_with = schema::number)]
+    pub(crate) token: u64,
+    /// When it was granted. A renewal keeps it.
+    #[schema(schema_with = schema::time)]
+    pub(crate) since: String,
+    /// When its holder last gave a sign of life.
+    #[schema(schema_with = schema::time)]
+    pub(crate) heartbeat_at: String,
+    /// The deadline.
+    #[schema(schema_with = schema::time)]
+    pub(crate) expires_at: String,
+    /// The time left; 0 when it is over. Count down from this, not from your own clock.
+    #[schema(schema_with = schema::number)]
+    pub(crate) expires_in_ms: i64,
+    /// The server's time at this answer.
+    #[schema(schema_with = schema::time)]
+    pub(crate) server_time: String,
+    /// The caller's document.
+    #[schema(schema_with = schema::data)]
+    pub(crate) data: Option<&'a Json>,
+    /// Why it ended.
+    #[schema(schema_with = schema::reason, required = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<EndReason>,
+    /// When it ended: for an expiry the deadline itself.
+    #[schema(schema_with = schema::time, required = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ended_at: Option<String>,
+}
+
+impl<'a> ClaimView<'a> {
+    /// The claim at the server's time. It must have been settled or seen at that time.
+    pub(crate) fn of(collection: &'a CollectionKey, claim: &'a Claim, now_ms: i64) -> Self {
+        Self {
+            id: ClaimId { collection: collection.clone(), number: claim.number },
+            collection,
+            items: &claim.items,
+            holder: Holder::from(&claim.holder),
+            session: claim.session.as_ref(),
+            state: claim.state,
+            phase: &claim.phase,
+            token: claim.token,
+            since: rfc3339(claim.since_ms),
+            heartbeat_at: rfc3339(claim.heartbeat_at_ms),
+            expires_at: rfc3339(claim.expires_at_ms),
+            expires_in_ms: expires_in_ms(claim, now_ms),
+            server_time: rfc3339(now_ms),
+            data: claim.data.as_ref(),
+            reason: claim.reason,
+            ended_at: claim.ended_at_ms.map(rfc3339),
+        }
+    }
+}
+
+/// What a heartbeat did.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Heartbeat)]
+pub(crate) struct BeatView {
+    /// The deadline moved.
+    pub(crate) renewed: bool,
+    /// Why it did not.
+    #[schema(schema_with = schema::not_renewed, required = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<NotRenewed>,
+    /// The deadline.
+    #[schema(schema_with = schema::time)]
+    pub(crate) expires_at: String,
+    /// The time left.
+    #[schema(schema_with = schema::number)]
+    pub(crate) expires_in_ms: i64,
+    /// The server's time at this answer.
+    #[schema(schema_with = schema::time)]
+    pub(crate) server_time: String,
+}
+
+impl BeatView {
+    pub(crate) fn of(renewed: bool, reason: Option<NotRenewed>, claim: &Claim, now_ms: i64) -> Self {
+        Self {
+            renewed,
+            reason,
+            expires_at: rfc3339(claim.expires_at_ms),
+            expires_in_ms: expires_in_ms(claim, now_ms),
+            server_time: rfc3339(now_ms),
+        }
+    }
+}
+
+/// What a force-release freed.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Freed)]
+pub(crate) struct FreedView<'a> {
+    /// The claim that ended; `null` if nobody held the item.
+    pub(crate) claim: Option<ClaimView<'a>>,
+    /// The server's time at this answer.
+    #[schema(schema_with = schema::time)]
+    pub(crate) server_time: String,
+}
+
+fn expires_in_ms(claim: &Claim, now_ms: i64) -> i64 {
+    if claim.state == ClaimState::Active { (claim.expires_at_ms - now_ms).max(0) } else { 0 }
+}

@@ -1,0 +1,104 @@
+//! An item, and a collection's head.
+
+use serde::Serialize;
+use tenure_core::{Collection, CollectionKey, Item, ItemId, Json, Status};
+use utoipa::ToSchema;
+
+use super::ClaimView;
+use crate::schema;
+use crate::time::rfc3339;
+
+/// An item, and who holds it.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Item)]
+pub(crate) struct ItemView<'a> {
+    #[serde(flatten)]
+    pub(crate) document: DocumentView<'a>,
+    /// The claim that holds it; `null` while it is free.
+    pub(crate) claim: Option<ClaimView<'a>>,
+    /// The server's time at this answer.
+    #[schema(schema_with = schema::time)]
+    pub(crate) server_time: String,
+}
+
+/// An item's document.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Document)]
+pub(crate) struct DocumentView<'a> {
+    /// Its id.
+    #[schema(schema_with = schema::item_id)]
+    pub(crate) id: &'a ItemId,
+    /// Where it lives.
+    #[schema(schema_with = schema::collection)]
+    pub(crate) collection: &'a CollectionKey,
+    /// A word of the kind's policy.
+    #[schema(schema_with = schema::status)]
+    pub(crate) status: &'a Status,
+    /// Counts changes of status or data, from 1. Also the `ETag`.
+    #[schema(schema_with = schema::number)]
+    pub(crate) version: u64,
+    /// The document.
+    #[schema(schema_with = schema::data)]
+    pub(crate) data: Option<&'a Json>,
+    /// The token of its newest grant; 0 before the first.
+    #[schema(schema_with = schema::number)]
+    pub(crate) fence: u64,
+    /// When status or data last changed.
+    #[schema(schema_with = schema::time)]
+    pub(crate) updated_at: String,
+    /// The id of who changed it.
+    #[schema(example = "u-7")]
+    pub(crate) updated_by: &'a str,
+}
+
+impl<'a> DocumentView<'a> {
+    pub(crate) fn of(collection: &'a CollectionKey, item: &'a Item) -> Self {
+        Self {
+            id: &item.id,
+            collection,
+            status: &item.status,
+            version: item.version,
+            data: item.data.as_ref(),
+            fence: item.fence,
+            updated_at: rfc3339(item.updated_at_ms),
+            updated_by: &item.updated_by,
+        }
+    }
+}
+
+/// A collection's head.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Collection)]
+pub(crate) struct CollectionView<'a> {
+    /// `kind/name`.
+    #[schema(schema_with = schema::collection)]
+    pub(crate) collection: &'a CollectionKey,
+    /// The kind.
+    #[schema(schema_with = schema::kind)]
+    pub(crate) kind: &'a str,
+    /// The name.
+    #[schema(schema_with = schema::name)]
+    pub(crate) name: &'a str,
+    /// The number of its newest event.
+    #[schema(schema_with = schema::number)]
+    pub(crate) seq: u64,
+    /// When it was created.
+    #[schema(schema_with = schema::time)]
+    pub(crate) created_at: String,
+    /// The store's epoch: event numbers of another epoch mean nothing here.
+    #[schema(schema_with = schema::number)]
+    pub(crate) epoch: u64,
+}
+
+impl<'a> CollectionView<'a> {
+    pub(crate) fn of(key: &'a CollectionKey, head: &Collection, epoch: u64) -> Self {
+        Self {
+            collection: key,
+            kind: key.kind(),
+            name: key.name(),
+            seq: head.seq,
+            created_at: rfc3339(head.created_at_ms),
+            epoch,
+        }
+    }
+}
