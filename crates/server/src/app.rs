@@ -20,12 +20,12 @@ pub struct App(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     engine: Engine,
-    /// Walking all chains reads everything: one walk at a time.
-    verifying: Semaphore,
     identity: Identity,
     metrics: Metrics,
     /// The server is stopping.
     stopping: watch::Sender<bool>,
+    /// Walking all chains reads everything: one walk at a time.
+    verifying: Semaphore,
 }
 
 impl App {
@@ -38,8 +38,8 @@ impl App {
 
     /// Around a running engine.
     pub fn with(engine: Engine, identity: Identity, metrics: Metrics) -> Self {
-        let (verifying, stopping) = (Semaphore::new(1), watch::Sender::new(false));
-        Self(Arc::new(Inner { engine, verifying, identity, metrics, stopping }))
+        let (stopping, verifying) = (watch::Sender::new(false), Semaphore::new(1));
+        Self(Arc::new(Inner { engine, identity, metrics, stopping, verifying }))
     }
 
     /// Knows who somebody is.

@@ -29,6 +29,8 @@ const TAGS: &[(&str, &str)] = &[
     ("batch", "Many commands in one request."),
     ("audit", "The log of every change, and the proof that nobody changed it."),
     ("policies", "A kind's numbers."),
+    ("identity", "API keys, browser sessions, socket tickets."),
+    ("operations", "For whoever runs it."),
     ("documents", "This documentation."),
 ];
 
@@ -86,6 +88,11 @@ const REFUSALS: &[(&str, &str, &[&str], &[&str])] = &[
         &[],
     ),
     ("GET", "/v1/policies/{kind}", &["not_found"], &[]),
+    ("POST", "/v1/keys", &["conflict"], &[]),
+    ("DELETE", "/v1/keys/{id}", &["not_found"], &[]),
+    ("GET", "/v1/session", &["rate_limited"], &[]),
+    ("GET", "/readyz", &["away", "stopped"], &[]),
+    ("GET", "/metrics", &["internal"], &[]),
 ];
 
 const WRITING: &[&str] = &["held", "conflict", "stale_token", "precondition_failed", "precondition_required"];
@@ -145,17 +152,19 @@ fn operations_mut(item: &mut PathItem) -> impl Iterator<Item = (&'static str, &m
 }
 
 fn complete(method: &str, path: &str, operation: &mut Operation) {
-    if rule_for(method, path).is_none_or(|rule| matches!(rule.may, May::Anyone)) {
-        return;
+    let is_public = rule_for(method, path).is_none_or(|rule| matches!(rule.may, May::Anyone));
+    if !is_public {
+        operation.security = Some(vec![SecurityRequirement::new::<_, _, String>("bearer", [])]);
     }
-    operation.security = Some(vec![SecurityRequirement::new::<_, _, String>("bearer", [])]);
     if method == "POST" {
         operation.parameters.get_or_insert_default().push(idempotency_key().into());
     }
     let mut by_status: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
     let own = REFUSALS.iter().filter(|(m, p, ..)| *m == method && *p == path);
     let own = own.flat_map(|(_, _, some, more)| some.iter().chain(*more)).copied();
-    for word in shared(method, operation).into_iter().chain(own) {
+    // Reading what is public fails in its own ways only.
+    let shared = if is_public && method == "GET" { Vec::new() } else { shared(method, operation) };
+    for word in shared.into_iter().chain(own) {
         if let Some(code) = code_of(word) {
             let words = by_status.entry(code.status).or_default();
             if !words.contains(&word) {

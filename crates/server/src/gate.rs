@@ -7,7 +7,7 @@
 //! table does not know can be reached.
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -25,6 +25,13 @@ pub(crate) struct Gate {
 
 /// The layer.
 pub(crate) async fn pass(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
+    if request.method() == Method::OPTIONS
+        && let Some(path) = request.extensions().get::<MatchedPath>()
+        && let Some(allow) = allowed(path.as_str())
+    {
+        // It only says what there is; no other site gets a permission from it.
+        return (StatusCode::NO_CONTENT, [(header::ALLOW, allow)]).into_response();
+    }
     let (caller, allowance) = match gate.admit(&request) {
         Ok(admitted) => admitted,
         Err(problem) => return problem.into_response(),
@@ -74,20 +81,22 @@ fn find_rule(method: &Method, path: &str) -> Result<&'static Rule, Problem> {
     if let Some(rule) = rule_of(method, path) {
         return Ok(rule);
     }
-    let mut allowed: Vec<&str> =
-        TABLE.iter().filter(|rule| rule.path == path).map(|rule| rule.method).collect();
-    if allowed.is_empty() {
+    let Some(allow) = allowed(path) else {
         tracing::error!(path, "a route has no row in the access table");
         return Err(Problem::forbidden("nobody may use this route"));
-    }
-    if allowed.contains(&"GET") {
-        allowed.push("HEAD");
-    }
+    };
     let detail = format!("{method} is not supported here");
     let mut problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", detail);
-    let allow: HeaderName = header::ALLOW;
-    if let Ok(value) = HeaderValue::from_str(&allowed.join(", ")) {
-        problem.headers.push((allow, value));
-    }
+    problem.headers.push((header::ALLOW, allow));
     Err(problem)
+}
+
+/// The methods that the table knows for a path.
+fn allowed(path: &str) -> Option<HeaderValue> {
+    let mut methods: Vec<&str> =
+        TABLE.iter().filter(|rule| rule.path == path).map(|rule| rule.method).collect();
+    if methods.contains(&"GET") {
+        methods.push("HEAD");
+    }
+    (!methods.is_empty()).then(|| HeaderValue::from_str(&methods.join(",")).ok()).flatten()
 }

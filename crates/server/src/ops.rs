@@ -18,15 +18,20 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(health)).routes(routes!(ready)).routes(routes!(metrics))
 }
 
-/// The process runs. Says nothing of the store: a process that waits for it need not be killed.
-#[utoipa::path(get, path = "/healthz", tag = "operations", responses((status = 200, body = String)))]
+/// Is the process there
+///
+/// Says nothing of the store: a process that waits for it need not be killed.
+#[utoipa::path(get, path = "/healthz", tag = "operations",
+    responses((status = 200, description = "It is.", body = String, content_type = "text/plain")))]
 async fn health() -> Response {
     plain("ok\n")
 }
 
-/// Requests can be served: the store answers, and the server is not stopping.
+/// Can it serve
+///
+/// The store answers, and the server is not stopping.
 #[utoipa::path(get, path = "/readyz", tag = "operations",
-    responses((status = 200, body = String), (status = 503, description = "not now")))]
+    responses((status = 200, description = "It can.", body = String, content_type = "text/plain")))]
 async fn ready(State(app): State<App>) -> Response {
     if app.is_stopping() {
         return away("stopped", "the server is stopping").into_response();
@@ -45,8 +50,9 @@ async fn ready(State(app): State<App>) -> Response {
     }
 }
 
-/// Figures in Prometheus' text form.
-#[utoipa::path(get, path = "/metrics", tag = "operations", responses((status = 200, body = String)))]
+/// Figures for Prometheus
+#[utoipa::path(get, path = "/metrics", tag = "operations",
+    responses((status = 200, description = "In its text form.", body = String, content_type = "text/plain")))]
 async fn metrics(State(app): State<App>) -> Response {
     let figures = app.metrics().clone();
     let engine = app.engine().clone();

@@ -11,9 +11,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::docs::{self, Documents};
-use crate::{App, Problem, document, routes as rest};
+use crate::{App, Problem, document, own_routes, routes as rest};
 
-/// The REST routes and their document.
+/// The server's own routes and their document.
 pub fn router(app: App) -> (Router, OpenApi) {
     router_with(app, OpenApiRouter::default())
 }
@@ -21,6 +21,7 @@ pub fn router(app: App) -> (Router, OpenApi) {
 /// The same, with more routes in the same document.
 pub fn router_with(app: App, more: OpenApiRouter<App>) -> (Router, OpenApi) {
     let routes = rest::api()
+        .merge(own_routes())
         .merge(more)
         .routes(routes!(docs::get_openapi))
         .routes(routes!(docs::get_docs))

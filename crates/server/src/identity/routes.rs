@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::{FromRequestParts, RawPathParams, State};
 use axum::http::header::SET_COOKIE;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
@@ -17,7 +18,9 @@ use super::cookie;
 use super::keys::{KeyDocument, NewKey};
 use super::secret::Secret;
 use crate::body::Body;
+use crate::command::NoBody;
 use crate::front::Client;
+use crate::params::{Nothing, Query};
 use crate::time::rfc3339;
 use crate::{App, Caller, Credential, Problem, Role};
 
@@ -44,6 +47,7 @@ struct Subject {
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"name": "nightly import", "subject": {"id": "import", "name": "Import"}, "role": "worker", "kinds": ["analysis"]}))]
 struct CreateKey {
     /// What it is for.
     #[schema(example = "nightly import")]
@@ -87,6 +91,7 @@ struct KeyList {
 /// Either a key, or in a demonstration a person's name.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"demo": "ana"}))]
 struct SignIn {
     /// An API key.
     #[serde(default)]
@@ -134,17 +139,26 @@ struct TicketView {
     expires_in_ms: i64,
 }
 
-/// Every key, the newest first. Never the keys themselves.
-#[utoipa::path(get, path = "/v1/keys", tag = "identity", responses((status = 200, body = KeyList)))]
-async fn list_keys(State(app): State<App>, caller: Caller) -> Result<Json<KeyList>, Problem> {
+/// List keys
+///
+/// The newest first. Never the keys themselves.
+#[utoipa::path(get, path = "/v1/keys", tag = "identity",
+    responses((status = 200, description = "Every key.", body = KeyList)))]
+async fn list_keys(
+    State(app): State<App>,
+    caller: Caller,
+    Query(Nothing {}): Query<Nothing>,
+) -> Result<Json<KeyList>, Problem> {
     refuse_limited(&caller)?;
     let keys = app.identity().list_keys();
     Ok(Json(KeyList { keys: keys.into_iter().map(|(id, key)| key_view(id, key)).collect() }))
 }
 
-/// Makes a key and shows it, once. A retry with the same `Idempotency-Key` shows the same.
+/// Make a key
+///
+/// The key is in the answer and nowhere else. A retry with the same `Idempotency-Key` shows the same.
 #[utoipa::path(post, path = "/v1/keys", tag = "identity", request_body = CreateKey,
-    responses((status = 201, body = MadeKeyView)))]
+    responses((status = 201, description = "The key, shown this once.", body = MadeKeyView)))]
 async fn create_key(
     State(app): State<App>,
     caller: Caller,
@@ -168,29 +182,38 @@ async fn create_key(
     Ok((StatusCode::CREATED, secret_reply(Json(view))).into_response())
 }
 
-/// Revokes a key at once: it opens nothing more, and its sockets are closed.
-#[utoipa::path(delete, path = "/v1/keys/{id}", tag = "identity", params(("id" = String, Path)),
-    responses((status = 204)))]
+/// Revoke a key
+///
+/// It opens nothing more, on every node, and its sessions and sockets are closed.
+#[utoipa::path(delete, path = "/v1/keys/{id}", tag = "identity",
+    params(("id" = String, Path, description = "The key's id.", example = "key_1f2e3d4c5b6a7988")),
+    responses((status = 204, description = "It is revoked.")))]
 async fn revoke_key(
     State(app): State<App>,
     caller: Caller,
-    Path(id): Path<String>,
+    AtKey(id): AtKey,
+    Query(Nothing {}): Query<Nothing>,
 ) -> Result<StatusCode, Problem> {
     refuse_limited(&caller)?;
     app.identity().revoke_key(&caller.principal, &id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Who is signed in here, if anyone, and how a page shows that it is the server's own.
-#[utoipa::path(get, path = "/v1/session", tag = "identity", responses((status = 200, body = SessionView)))]
+/// Who am I
+///
+/// Who is signed in, if anyone; how a page shows that it is the server's own; the demonstration's people.
+#[utoipa::path(get, path = "/v1/session", tag = "identity",
+    responses((status = 200, description = "Who is signed in.", body = SessionView)))]
 async fn show_session(State(app): State<App>, caller: Option<Extension<Caller>>) -> Response {
     let caller = caller.map(|Extension(caller)| caller);
     secret_reply(Json(session_view(&app, caller.as_ref())))
 }
 
-/// Signs in with a key, or as one of the demonstration's people, and sets the session's cookie.
+/// Sign in
+///
+/// With a key, or as one of the demonstration's people. Sets the session's cookie.
 #[utoipa::path(post, path = "/v1/session", tag = "identity", request_body = SignIn,
-    responses((status = 201, body = SessionView)))]
+    responses((status = 201, description = "Who is signed in now.", body = SessionView)))]
 async fn sign_in(
     State(app): State<App>,
     client: Client,
@@ -218,8 +241,9 @@ async fn sign_in(
     Ok(response)
 }
 
-/// Signs out of this session.
-#[utoipa::path(delete, path = "/v1/session", tag = "identity", responses((status = 204)))]
+/// Sign out
+#[utoipa::path(delete, path = "/v1/session", tag = "identity",
+    responses((status = 204, description = "This session is over.")))]
 async fn sign_out(
     State(app): State<App>,
     caller: Caller,
@@ -232,8 +256,9 @@ async fn sign_out(
     Ok(signed_out(&headers, &client))
 }
 
-/// Signs out of every session of this principal, in every browser.
-#[utoipa::path(delete, path = "/v1/sessions", tag = "identity", responses((status = 204)))]
+/// Sign out everywhere
+#[utoipa::path(delete, path = "/v1/sessions", tag = "identity",
+    responses((status = 204, description = "Every session of this principal is over.")))]
 async fn sign_out_everywhere(
     State(app): State<App>,
     caller: Caller,
@@ -244,12 +269,15 @@ async fn sign_out_everywhere(
     Ok(signed_out(&headers, &client))
 }
 
-/// A ticket that opens one socket within 30 seconds, for clients that cannot send a header with it.
-#[utoipa::path(post, path = "/v1/tickets", tag = "identity", responses((status = 201, body = TicketView)))]
+/// Ask for a socket ticket
+///
+/// It opens one socket within 30 seconds, for clients that cannot send a header with it.
+#[utoipa::path(post, path = "/v1/tickets", tag = "identity", request_body = Option<NoBody>,
+    responses((status = 201, description = "The ticket.", body = TicketView)))]
 async fn issue_ticket(
     State(app): State<App>,
     caller: Caller,
-    body: Body<NoFields>,
+    body: Body<NoBody>,
 ) -> Result<Response, Problem> {
     let ticket = app.identity().issue_ticket(&caller, body.key.as_ref()).await?;
     let view = TicketView {
@@ -260,9 +288,19 @@ async fn issue_ticket(
     Ok((StatusCode::CREATED, secret_reply(Json(view))).into_response())
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct NoFields {}
+/// `keys/{id}`.
+struct AtKey(String);
+
+impl<S: Send + Sync> FromRequestParts<S> for AtKey {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let params = RawPathParams::from_request_parts(parts, state)
+            .await
+            .map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "malformed", "the path is not UTF-8"))?;
+        Ok(Self(params.iter().next().map_or("", |(_, id)| id).to_owned()))
+    }
+}
 
 /// An administrator of some kinds could otherwise make a key for all of them.
 fn refuse_limited(caller: &Caller) -> Result<(), Problem> {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use tenure_core::CollectionKey;
 use tenure_engine::{Engine, ManualClock, Options};
 use tenure_server::identity::{Identity, Secret, ServerSecret, Settings};
-use tenure_server::{App, Metrics, Rate, Rates, own_routes, shield};
+use tenure_server::{App, Metrics, Rate, Rates, router, shield};
 use tenure_store::memory::Memory;
 use tower::ServiceExt;
 
@@ -84,7 +84,7 @@ impl World {
         identity.start().unwrap();
         identity.bootstrap(Some(Secret::new(ADMIN))).await.unwrap();
         let app = App::with(engine.clone(), identity, metrics);
-        let routes: Router = own_routes().with_state(app.clone()).into();
+        let (routes, _) = router(app.clone());
         // A route that nobody wrote into the table.
         let routes = routes.route("/forgotten", axum::routing::get(|| async { "reached" }));
         let router = shield(routes, &app, rates, Vec::new());
