@@ -11,6 +11,7 @@ use crate::idempotency::Key;
 use crate::identity::{Identity, ServerSecret, Settings};
 use crate::metrics::Metrics;
 use crate::problem::from_store;
+use crate::stream::Hub;
 use crate::{Caller, Problem};
 
 /// The application: cheap to clone.
@@ -24,6 +25,8 @@ struct Inner {
     verifying: Semaphore,
     identity: Identity,
     metrics: Metrics,
+    /// The texts of events that somebody follows.
+    hub: Hub,
     /// The server is stopping.
     stopping: watch::Sender<bool>,
 }
@@ -39,7 +42,8 @@ impl App {
     /// Around a running engine.
     pub fn with(engine: Engine, identity: Identity, metrics: Metrics) -> Self {
         let (verifying, stopping) = (Semaphore::new(1), watch::Sender::new(false));
-        Self(Arc::new(Inner { engine, verifying, identity, metrics, stopping }))
+        let hub = Hub::default();
+        Self(Arc::new(Inner { engine, verifying, identity, metrics, hub, stopping }))
     }
 
     /// Knows who somebody is.
@@ -50,6 +54,11 @@ impl App {
     /// The server's figures.
     pub fn metrics(&self) -> &Metrics {
         &self.0.metrics
+    }
+
+    /// The texts of events that somebody follows.
+    pub(crate) fn hub(&self) -> &Hub {
+        &self.0.hub
     }
 
     /// Becomes true when the server is to stop: sockets close then, with a code that lets them come back.
