@@ -19,11 +19,14 @@ struct Waiting {
     asked: Asked,
 }
 
+/// The answers, by our own numbers.
+type Channel = (mpsc::UnboundedSender<(u64, Answer)>, mpsc::UnboundedReceiver<(u64, Answer)>);
+
 /// A socket's commands. Dropping it leaves every queue that they wait in.
 #[derive(Default)]
 pub(super) struct Commands {
     /// Made for the first command: most sockets only listen.
-    channel: Option<(mpsc::UnboundedSender<(u64, Answer)>, mpsc::UnboundedReceiver<(u64, Answer)>)>,
+    channel: Option<Channel>,
     waiting: HashMap<u64, Waiting>,
     count: u64,
 }

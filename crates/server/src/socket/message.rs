@@ -33,12 +33,12 @@ pub(super) enum Message<'a> {
 #[derive(Debug)]
 pub(super) struct Wrong<'a> {
     pub(super) id: Option<&'a str>,
-    pub(super) problem: Problem,
+    pub(super) problem: Box<Problem>,
 }
 
 impl<'a> Wrong<'a> {
     fn new(id: Option<&'a str>, problem: Problem) -> Self {
-        Self { id, problem }
+        Self { id, problem: Box::new(problem) }
     }
 }
 

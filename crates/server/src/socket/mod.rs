@@ -132,18 +132,17 @@ impl Handshake {
             .get(header::SEC_WEBSOCKET_KEY)
             .filter(|_| is_socket)
             .and_then(|key| HeaderValue::try_from(derive_accept_key(key.as_bytes())).ok());
-        match (accept, parts.extensions.remove::<OnUpgrade>()) {
-            (Some(accept), Some(upgrade)) => Ok(Self { upgrade, accept }),
-            _ => {
-                let detail = "this route opens WebSockets, version 13";
-                let mut problem = Problem::new(StatusCode::UPGRADE_REQUIRED, "upgrade_required", detail);
-                problem.headers = vec![
-                    (header::UPGRADE, HeaderValue::from_static("websocket")),
-                    (header::CONNECTION, HeaderValue::from_static("upgrade")),
-                    (header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13")),
-                ];
-                Err(problem)
-            }
+        if let (Some(accept), Some(upgrade)) = (accept, parts.extensions.remove::<OnUpgrade>()) {
+            Ok(Self { upgrade, accept })
+        } else {
+            let detail = "this route opens WebSockets, version 13";
+            let mut problem = Problem::new(StatusCode::UPGRADE_REQUIRED, "upgrade_required", detail);
+            problem.headers = vec![
+                (header::UPGRADE, HeaderValue::from_static("websocket")),
+                (header::CONNECTION, HeaderValue::from_static("upgrade")),
+                (header::SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13")),
+            ];
+            Err(problem)
         }
     }
 

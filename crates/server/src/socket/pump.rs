@@ -206,11 +206,10 @@ impl Pump {
                 Some(Ok(Message::Text(text))) => return Poll::Ready(Heard::Text(text)),
                 Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
                 Some(Ok(Message::Binary(_))) => End::Binary,
-                Some(Ok(Message::Close(_))) | None => End::Gone,
                 Some(Err(Error::Capacity(_))) => End::TooLarge,
                 Some(Err(Error::Utf8(_))) => End::NotText,
                 Some(Err(Error::Protocol(_))) => End::Protocol,
-                Some(Err(_)) => End::Gone,
+                Some(Ok(Message::Close(_)) | Err(_)) | None => End::Gone,
             };
             return Poll::Ready(Heard::End(end));
         }

@@ -82,7 +82,7 @@ async fn hello(asked: &Asked, pump: &mut Pump) -> Result<Caller, End> {
             Heard::Text(text) => match message::read(&text) {
                 Ok(Message::Hello(secret)) => secret,
                 Ok(_) => return Err(End::Refused(Problem::unauthenticated("say hello first"))),
-                Err(wrong) => return Err(End::Refused(wrong.problem)),
+                Err(wrong) => return Err(End::Refused(*wrong.problem)),
             },
         };
         return admit(asked, asked.app.identity().caller_of_secret(&secret)).map_err(End::Refused);
@@ -201,12 +201,11 @@ impl Session {
     }
 
     fn refuse(&self, pump: &mut Pump, id: Option<&str>, problem: &Problem) {
-        match id {
-            Some(id) => self.answer(pump, id, Err(problem.clone())),
-            None => {
-                self.app.metrics().refused(problem.code);
-                pump.push_text(message::error(problem));
-            }
+        if let Some(id) = id {
+            self.answer(pump, id, Err(problem.clone()))
+        } else {
+            self.app.metrics().refused(problem.code);
+            pump.push_text(message::error(problem));
         }
     }
 }

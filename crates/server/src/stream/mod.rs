@@ -17,7 +17,6 @@ pub(crate) use snapshot::SnapshotText;
 
 use crate::App;
 use crate::Problem;
-use crate::problem::from_store;
 use hub::Texts;
 
 /// The last event that a reader has seen.
@@ -81,8 +80,7 @@ pub(crate) struct Live {
     /// Events that were read and not told yet: a page at most.
     page: VecDeque<Arc<Sealed>>,
     next: Next,
-    cursor: u64,
-    is_live: bool,
+    follows: bool,
     /// It came with a cursor that has not turned out to be good or bad.
     resumes: bool,
 }
@@ -114,10 +112,10 @@ impl Live {
             From::Event { epoch: known, .. } if known != epoch => Next::Resync(Why::OtherEpoch),
             From::Event { .. } => Next::Events,
         };
-        let (cursor, texts) = (subscription.cursor(), app.hub().texts(key));
+        let texts = app.hub().texts(key);
         let page = VecDeque::new();
-        let (app, key, is_live, resumes) = (app.clone(), key.clone(), false, from.is_some());
-        Ok(Self { app, key, epoch, subscription, texts, page, next, cursor, is_live, resumes })
+        let (app, key, follows, resumes) = (app.clone(), key.clone(), false, from.is_some());
+        Ok(Self { app, key, epoch, subscription, texts, page, next, follows, resumes })
     }
 
     /// The epoch of the numbers.
@@ -125,14 +123,9 @@ impl Live {
         self.epoch
     }
 
-    /// The number of the last event that was told.
-    pub(crate) fn cursor(&self) -> u64 {
-        self.cursor
-    }
-
     /// It has told everything there was at some moment, and follows what happens since.
     pub(crate) fn is_live(&self) -> bool {
-        self.is_live
+        self.follows
     }
 
     /// What comes next; waits until there is something. Cancelling it loses nothing.
@@ -141,13 +134,12 @@ impl Live {
             if let Some(told) = self.take_ready()? {
                 return Ok(told);
             }
-            let delivery = match self.subscription.try_next()? {
-                Some(delivery) => delivery,
-                None => {
-                    self.is_live = true;
-                    self.note_resumed();
-                    self.subscription.next().await?
-                }
+            let delivery = if let Some(delivery) = self.subscription.try_next()? {
+                delivery
+            } else {
+                self.follows = true;
+                self.note_resumed();
+                self.subscription.next().await?
             };
             self.take(delivery);
         }
@@ -162,7 +154,7 @@ impl Live {
                 self.page.clear();
                 self.epoch = self.app.reader().epoch();
                 self.next = Next::Snapshot;
-                self.is_live = false;
+                self.follows = false;
                 self.resumes = false;
                 self.app.metrics().resumed("resync");
                 Ok(Some(Told::Resync(why)))
@@ -183,16 +175,14 @@ impl Live {
                         None => None,
                     }
                 };
-                let seq = snapshot.as_ref().map_or(0, |snapshot| snapshot.head.seq);
-                self.cursor = seq;
                 let policy = self.app.policy(self.key.kind()).ok().flatten();
                 let text = SnapshotText::new(self.key.clone(), snapshot, self.epoch, policy, now_ms);
                 Ok(Some(Told::Snapshot(Box::new(text))))
             }
-            Next::Events => Ok(self.page.pop_front().map(|sealed| {
-                self.cursor = sealed.event.seq;
-                Told::Event(self.texts.of(&self.key, self.epoch, &sealed))
-            })),
+            Next::Events => Ok(self
+                .page
+                .pop_front()
+                .map(|sealed| Told::Event(self.texts.of(&self.key, self.epoch, &sealed)))),
         }
     }
 
@@ -204,7 +194,7 @@ impl Live {
             }
             Delivery::Resync => self.next = Next::Resync(Why::NotRetained),
             // It goes on from the store; whoever reads this is behind for a while.
-            Delivery::Lagging { .. } => self.is_live = false,
+            Delivery::Lagging { .. } => self.follows = false,
             // Only ever the first delivery, which is taken where it is asked for.
             Delivery::Snapshot(_) => {}
         }

@@ -1,6 +1,7 @@
 //! A snapshot's text, made piece by piece: a collection may have a hundred thousand items, and as many
 //! readers may come at once.
 
+use std::fmt::Write;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -74,26 +75,27 @@ impl SnapshotText {
         let rows = self.snapshot.as_deref();
         match self.at {
             At::Head => {
+                // Writing into a string cannot fail.
                 let (epoch, seq, time) = (self.epoch, self.seq(), rfc3339(self.now_ms));
                 let collection = &self.key;
-                text.push_str(&format!(
+                let _ = write!(
+                    text,
                     r#"{{"type":"snapshot","collection":"{collection}","epoch":{epoch},"seq":{seq},"server_time":"{time}","items":["#
-                ));
+                );
                 self.at = At::Items(0);
             }
-            At::Items(index) => match rows.and_then(|rows| rows.items.get(index)) {
-                Some(item) => {
+            At::Items(index) => {
+                if let Some(item) = rows.and_then(|rows| rows.items.get(index)) {
                     add(text, &mut self.is_first, &DocumentView::of(&self.key, item));
                     self.at = At::Items(index + 1);
-                }
-                None => {
+                } else {
                     text.push_str(r#"],"claims":["#);
                     self.is_first = true;
                     self.at = At::Claims(0);
                 }
-            },
-            At::Claims(index) => match rows.and_then(|rows| rows.claims.get(index)) {
-                Some(claim) => {
+            }
+            At::Claims(index) => {
+                if let Some(claim) = rows.and_then(|rows| rows.claims.get(index)) {
                     let seen = self.policy.as_ref().map(|policy| seen_at(claim, policy, self.now_ms));
                     let claim = seen.as_ref().unwrap_or(claim);
                     // Past its deadline it is over, whether or not anyone has swept.
@@ -101,14 +103,13 @@ impl SnapshotText {
                         add(text, &mut self.is_first, &ClaimView::of(&self.key, claim, self.now_ms));
                     }
                     self.at = At::Claims(index + 1);
-                }
-                None => {
+                } else {
                     text.push_str("]}");
                     self.at = At::Done;
                     // The rows are many; the message may wait for its reader.
                     self.snapshot = None;
                 }
-            },
+            }
             At::Done => return false,
         }
         true

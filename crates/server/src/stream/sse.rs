@@ -70,12 +70,11 @@ impl Reader {
     /// What to send next; `None` when the stream ends.
     async fn chunk(&mut self) -> Option<Bytes> {
         if let Some(snapshot) = &mut self.snapshot {
-            return Some(match snapshot.piece(STREAM_PIECE_BYTES) {
-                Some(piece) => Bytes::from(one_line(piece)),
-                None => {
-                    self.snapshot = None;
-                    Bytes::from_static(b"\n\n")
-                }
+            return Some(if let Some(piece) = snapshot.piece(STREAM_PIECE_BYTES) {
+                Bytes::from(one_line(piece))
+            } else {
+                self.snapshot = None;
+                Bytes::from_static(b"\n\n")
             });
         }
         let told = tokio::select! {
