@@ -124,6 +124,9 @@ const OWN: May = May::Roles { own: Roles::WRITE, other: Roles::NONE };
 const WRITE: May = May::Roles { own: Roles::WRITE, other: Roles::WRITE };
 const ADMIN: May = May::Roles { own: Roles::ADMIN, other: Roles::ADMIN };
 
+/// The route of sockets.
+pub(crate) const SOCKET_PATH: &str = "/v1/collections/{kind}/{name}/ws";
+
 /// Every route. `{…}` stands for a path parameter, as in the router.
 pub const TABLE: &[Rule] = &[
     rule("POST", "/v1/claims", OWN, Group::Write),
@@ -148,6 +151,8 @@ pub const TABLE: &[Rule] = &[
     rule("POST", "/v1/collections/{kind}/{name}/items/{item}/force-release", ADMIN, Group::Admin),
     rule("POST", "/v1/collections/{kind}/{name}/items/{item}/force-claim", ADMIN, Group::Admin),
     rule("GET", "/v1/collections/{kind}/{name}/events", READ, Group::Read),
+    // A socket may also say who it is by a ticket or its first message; until then nobody is told anything.
+    rule("GET", SOCKET_PATH, READ, Group::Stream),
     rule("POST", "/v1/batch", WRITE, Group::Write),
     rule("GET", "/v1/audit", ADMIN, Group::Admin),
     rule("GET", "/v1/audit/verify", ADMIN, Group::Admin),

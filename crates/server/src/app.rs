@@ -11,6 +11,7 @@ use crate::idempotency::Key;
 use crate::identity::{Identity, ServerSecret, Settings};
 use crate::metrics::Metrics;
 use crate::problem::from_store;
+use crate::stream::Hub;
 use crate::{Caller, Problem};
 
 /// The application: cheap to clone.
@@ -22,6 +23,8 @@ struct Inner {
     engine: Engine,
     identity: Identity,
     metrics: Metrics,
+    /// The texts of events that somebody follows.
+    hub: Hub,
     /// The server is stopping.
     stopping: watch::Sender<bool>,
     /// Walking all chains reads everything: one walk at a time.
@@ -38,8 +41,9 @@ impl App {
 
     /// Around a running engine.
     pub fn with(engine: Engine, identity: Identity, metrics: Metrics) -> Self {
-        let (stopping, verifying) = (watch::Sender::new(false), Semaphore::new(1));
-        Self(Arc::new(Inner { engine, identity, metrics, stopping, verifying }))
+        let (verifying, stopping) = (Semaphore::new(1), watch::Sender::new(false));
+        let hub = Hub::default();
+        Self(Arc::new(Inner { engine, verifying, identity, metrics, hub, stopping }))
     }
 
     /// Knows who somebody is.
@@ -50,6 +54,11 @@ impl App {
     /// The server's figures.
     pub fn metrics(&self) -> &Metrics {
         &self.0.metrics
+    }
+
+    /// The texts of events that somebody follows.
+    pub(crate) fn hub(&self) -> &Hub {
+        &self.0.hub
     }
 
     /// Becomes true when the server is to stop: sockets close then, with a code that lets them come back.

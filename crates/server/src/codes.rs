@@ -93,6 +93,7 @@ pub const CODES: &[Code] = &[
         "The idempotency key was used for another request",
         "Use a new key for each request; the same one only to repeat it.",
     ),
+    code(426, "upgrade_required", "Only sockets are opened here", "Open it as a WebSocket, version 13."),
     code(
         428,
         "precondition_required",

@@ -68,7 +68,8 @@ const REFUSALS: &[(&str, &str, &[&str], &[&str])] = &[
         &["not_found", "finished", "not_claimable"],
         &[],
     ),
-    ("GET", "/v1/collections/{kind}/{name}/events", &["not_found", "not_acceptable", "resync"], &[]),
+    ("GET", "/v1/collections/{kind}/{name}/events", &["not_found", "resync"], &[]),
+    ("GET", "/v1/collections/{kind}/{name}/ws", &["upgrade_required", "stopped"], &[]),
     (
         "POST",
         "/v1/batch",

@@ -11,7 +11,7 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::access::{Group, May, Rule, TABLE, rule_of};
+use crate::access::{Group, May, Rule, SOCKET_PATH, TABLE, rule_of};
 use crate::front::Client;
 use crate::rate::{Allowance, Rates, Who};
 use crate::{App, Caller, Problem};
@@ -39,6 +39,10 @@ pub(crate) async fn pass(State(gate): State<Gate>, mut request: Request, next: N
     if let Some(caller) = caller {
         request.extensions_mut().insert(caller);
     }
+    if is_socket(&request) {
+        // Each of its messages is counted too.
+        request.extensions_mut().insert(gate.rates.clone());
+    }
     let mut response = next.run(request).await;
     if let Some(allowance) = allowance {
         allowance.write(response.headers_mut());
@@ -58,6 +62,10 @@ impl Gate {
         let caller = match (rule.may, found) {
             // Whoever comes to a public route with credentials that are over is nobody there.
             (May::Anyone, found) => found.ok().flatten(),
+            // A socket can also say who it is by a ticket or its first message; a page may do so whose
+            // cookie is over.
+            (May::Roles { .. }, Ok(None)) if is_socket(request) => None,
+            (May::Roles { .. }, Err(_)) if is_socket(request) && !has_bearer(request) => None,
             (May::Roles { .. }, Ok(None)) => return Err(Problem::unauthenticated("sign in first")),
             (May::Roles { own, other }, Ok(Some(caller))) => {
                 if !own.has(caller.role) && !other.has(caller.role) {
@@ -75,6 +83,14 @@ impl Gate {
         let allowance = self.rates.check(rule.group, Who::of(caller.as_ref(), client.address))?;
         Ok((caller, allowance))
     }
+}
+
+fn is_socket(request: &Request) -> bool {
+    request.extensions().get::<MatchedPath>().is_some_and(|path| path.as_str() == SOCKET_PATH)
+}
+
+fn has_bearer(request: &Request) -> bool {
+    request.headers().contains_key(header::AUTHORIZATION)
 }
 
 fn find_rule(method: &Method, path: &str) -> Result<&'static Rule, Problem> {

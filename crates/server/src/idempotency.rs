@@ -40,6 +40,16 @@ impl Key {
         Ok(Some(Self { key: Arc::from(key), fingerprint: Hash(digest.finalize().into()) }))
     }
 
+    /// The key of a command on a socket.
+    pub(crate) fn of_command(key: &str, command: &str) -> Result<Self, Problem> {
+        let is_plain = key.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        if key.is_empty() || key.len() > IDEMPOTENCY_KEY_BYTES_MAX || !is_plain {
+            return Err(Problem::invalid("idempotency_key", "has 1 to 256 visible characters"));
+        }
+        let fingerprint = Hash(Sha256::digest(command).into());
+        Ok(Self { key: Arc::from(key), fingerprint })
+    }
+
     /// The key for one step of a request that takes several: the same step of a retry gets the same.
     #[must_use]
     pub fn step(&self, step: impl std::fmt::Display) -> Self {

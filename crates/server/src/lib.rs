@@ -2,7 +2,8 @@
 //! renders; it never decides who holds. Every change goes through [`tenure_engine::Engine`].
 //!
 //! Read in this order: `access` (every route, and who may), `app` (what handlers share), `problem`
-//! (how a refusal reads), `view` (how things read), then `routes/`, one file per group.
+//! (how a refusal reads), `view` (how things read), then `routes/`, one file per group;
+//! `stream` (a collection's events as they happen) and `socket` (those and commands over a WebSocket).
 
 mod accept;
 mod access;
@@ -31,6 +32,8 @@ mod router;
 mod routes;
 mod schema;
 mod serve;
+mod socket;
+mod stream;
 mod time;
 mod tls;
 mod view;

@@ -74,3 +74,25 @@ pub const HEADERS_MAX: usize = 100;
 pub const METRIC_KINDS_MAX: usize = 100;
 /// Active claims that one count by kind walks through, so that a scrape stays cheap.
 pub const METRIC_CLAIMS_MAX: usize = 200_000;
+/// Texts of one collection's newest events, kept for all that follow it.
+pub const STREAM_TEXTS_MAX: usize = 1_024;
+/// The same, in bytes.
+pub const STREAM_TEXTS_BYTES_MAX: usize = 1024 * 1024;
+/// A long message goes out in pieces of this size, so that no reader's buffer ever grows to a snapshot's.
+pub const STREAM_PIECE_BYTES: usize = 8 * 1024;
+/// A quiet stream of server-sent events shows that it is alive: proxies close what is silent for a minute.
+pub const SSE_HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
+/// What a socket reads at once; allocated for each of them.
+pub const SOCKET_READ_BYTES: usize = 4 * 1024;
+/// What a socket collects before it writes.
+pub const SOCKET_WRITE_BYTES: usize = 4 * 1024;
+/// What it can collect at most: what it collects before it writes, and a piece, with room to spare.
+pub const SOCKET_WRITE_BYTES_MAX: usize = 32 * 1024;
+/// While a socket takes what is written, no more than this is queued for it.
+pub const SOCKET_FILL_BYTES: usize = 32 * 1024;
+/// Commands of one socket that wait for their answers; beyond it nothing more is read from it.
+pub const SOCKET_IN_FLIGHT_MAX: usize = 1_024;
+/// A command's id, as the client wrote it.
+pub const SOCKET_ID_BYTES_MAX: usize = 128;
+/// Time for the last words to a socket that is closed.
+pub const SOCKET_CLOSE_MAX: Duration = Duration::from_secs(5);

@@ -43,6 +43,7 @@ const FIGURES: &[(&str, Shape, &str)] = &[
     ),
     ("tenure_sockets", Shape::Gauge, "Open streams, by their sort."),
     ("tenure_resumes_total", Shape::Counter, "Streams that went on from a cursor, by outcome."),
+    ("tenure_socket_closes_total", Shape::Counter, "Sockets that the server closed, by reason."),
     ("tenure_batch_commands", Shape::Histogram(COUNTS), "Requests answered by one turn of the engine."),
     ("tenure_commit_seconds", Shape::Histogram(SECONDS), "Time to make one batch durable."),
     ("tenure_decisions_total", Shape::Counter, "Decisions committed."),
@@ -148,6 +149,12 @@ impl Metrics {
     /// A stream went on from a cursor: `replayed` or `resync`.
     pub fn resumed(&self, outcome: &'static str) {
         self.counter("tenure_resumes_total", vec![Label::from_static_parts("outcome", outcome)]).increment(1);
+    }
+
+    /// The server closed a socket.
+    pub(crate) fn socket_closed(&self, reason: &'static str) {
+        self.counter("tenure_socket_closes_total", vec![Label::from_static_parts("reason", reason)])
+            .increment(1);
     }
 
     pub(crate) fn request(&self, route: &str, method: &Method, status: StatusCode, took: Duration) {

@@ -250,12 +250,17 @@ impl Identity {
             .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
             .map(|(_, secret)| Secret::new(secret.trim()))
             .ok_or_else(|| Problem::unauthenticated("send Authorization: Bearer and a key or token"))?;
-        if let Some(caller) = self.caller_of_key(&secret)? {
+        self.caller_of_secret(&secret)
+    }
+
+    /// Who sends this API key, or this token of the host application.
+    pub(crate) fn caller_of_secret(&self, secret: &Secret) -> Result<Caller, Problem> {
+        if let Some(caller) = self.caller_of_key(secret)? {
             return Ok(caller);
         }
         match &self.0.jwt {
             Some(jwt) if secret.expose().contains('.') => {
-                jwt.caller(&secret, wall_ms(), self.engine().now_ms())
+                jwt.caller(secret, wall_ms(), self.engine().now_ms())
             }
             _ if secret.is_well_formed(secret::Use::ApiKey) => {
                 Err(Problem::unauthenticated("the API key is not known here: it was revoked or never made"))

@@ -4,13 +4,13 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use tenure_core::CollectionKey;
 use tenure_engine::EventPage;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::command::Rendered;
 use crate::params::{At, Query, page_size};
 use crate::problem::from_store;
+use crate::stream::{Cursor, sse};
 use crate::view::EventView;
 use crate::{App, Caller, Problem, schema};
 
@@ -52,9 +52,19 @@ pub(crate) struct EventsView<'a> {
 
 /// Read events
 ///
-/// With `Accept: text/event-stream` the same events come as a live stream.
-#[utoipa::path(get, path = "/v1/collections/{kind}/{name}/events", tag = "events", params(At, EventsQuery),
-    responses((status = 200, description = "A page.", body = EventsView<'static>)))]
+/// With `Accept: text/event-stream` the same events come as a live stream: `id: <epoch>-<seq>`,
+/// `event: <type>`, `data: {…}`. Without `since` and `Last-Event-ID` it begins with `event: snapshot`. Where
+/// the number means nothing any more it says `event: resync`, with a `reason`, and a snapshot follows. A
+/// comment every 15 seconds shows that it is alive. It ends when the server stops, to be resumed, and when
+/// the caller's key, token or session is over.
+#[utoipa::path(get, path = "/v1/collections/{kind}/{name}/events", tag = "events",
+    params(At, EventsQuery,
+        ("Last-Event-ID" = Option<String>, Header, example = json!("1-2"),
+            description = "The `id` of the last event that was seen, for a live stream. It wins over `since`.")),
+    responses((status = 200, description = "A page, or a live stream.", content(
+        (EventsView<'static> = "application/json"),
+        (String = "text/event-stream", example = json!("id: 1-2\nevent: claim_granted\ndata: {\"seq\":2}\n\n")),
+    ))))]
 pub(crate) async fn list_events(
     State(app): State<App>,
     caller: Caller,
@@ -66,7 +76,11 @@ pub(crate) async fn list_events(
     let found = app.reader().collection(&key).map_err(|error| from_store(&error))?;
     let newest = found.ok_or_else(|| Problem::not_found("collection", &key))?.seq;
     if wants_stream(&headers) {
-        return stream_events(&app, &caller, &key, &query, &headers);
+        if query.limit.is_some() {
+            return Err(Problem::invalid("limit", "a live stream has none"));
+        }
+        let from = sse::cursor_of(&headers, Cursor::of(query.since, query.epoch)?)?;
+        return sse::respond(&app, &caller, &key, from).await;
     }
     let epoch = app.reader().epoch();
     let since = query.since.unwrap_or(0);
@@ -101,16 +115,4 @@ fn wants_stream(headers: &HeaderMap) -> bool {
     let accept = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut types = accept.flat_map(|value| value.split(','));
     types.any(|range| range.split(';').next().unwrap_or("").trim() == "text/event-stream")
-}
-
-/// The same events as a live stream. The caller may read the collection; where it starts stands in the
-/// query or in `Last-Event-ID`.
-fn stream_events(
-    _app: &App,
-    _caller: &Caller,
-    _key: &CollectionKey,
-    _query: &EventsQuery,
-    _headers: &HeaderMap,
-) -> Result<Response, Problem> {
-    Err(Problem::new(StatusCode::NOT_ACCEPTABLE, "not_acceptable", "there is no live stream here"))
 }

@@ -35,6 +35,7 @@ pub(crate) fn api() -> OpenApiRouter<App> {
         .routes(routes!(overrides::force_release_item))
         .routes(routes!(overrides::force_claim_item))
         .routes(routes!(events::list_events))
+        .routes(routes!(crate::socket::open_socket))
         .routes(routes!(batch::run_batch))
         .routes(routes!(audit::list_audit))
         .routes(routes!(verify::verify_audit))

@@ -67,7 +67,8 @@ fn call(who: &str, rule: &Rule) -> Call {
 }
 
 fn is_allowed(reply: &Reply) -> bool {
-    reply.status.is_success()
+    // A socket cannot be opened without a connection: that is as far as anybody gets here.
+    reply.status.is_success() || reply.status == 426
 }
 
 #[tokio::test]

@@ -1,0 +1,118 @@
+//! Commands of a socket: handed to the engine as they come, answered as they are done.
+
+use std::collections::HashMap;
+
+use tenure_core::{ClaimState, Command, Refusal, Verb};
+use tenure_engine::{Answer, Reader, Refused, ReplyTo, Request};
+use tokio::sync::mpsc;
+
+use crate::access::rule_for;
+use crate::command::{Asked, Rendered, parse};
+use crate::idempotency::Key;
+use crate::rate::{Rates, Who};
+use crate::{App, Caller, Group, Problem};
+
+/// What waits for its answer.
+struct Waiting {
+    /// The client's own id.
+    id: Box<str>,
+    asked: Asked,
+}
+
+/// The answers, by our own numbers.
+type Channel = (mpsc::UnboundedSender<(u64, Answer)>, mpsc::UnboundedReceiver<(u64, Answer)>);
+
+/// A socket's commands. Dropping it leaves every queue that they wait in.
+#[derive(Default)]
+pub(super) struct Commands {
+    /// Made for the first command: most sockets only listen.
+    channel: Option<Channel>,
+    waiting: HashMap<u64, Waiting>,
+    count: u64,
+}
+
+impl Commands {
+    /// How many wait for their answer.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Hands a command in, if the caller may, now and so often.
+    pub(super) fn submit(
+        &mut self,
+        app: &App,
+        (caller, who, rates): (&Caller, &Who, Option<&Rates>),
+        (id, command, key): (&str, &str, Option<&str>),
+    ) -> Result<(), Problem> {
+        let parsed = parse(command, caller);
+        let group = parsed.as_ref().ok().and_then(|asked| {
+            let (method, path) = asked.op.route();
+            rule_for(method, path).map(|rule| rule.group)
+        });
+        if let Some(rates) = rates {
+            rates.check(group.unwrap_or(Group::Write), who.clone())?;
+        }
+        let asked = parsed?;
+        if !app.identity().is_live(caller) {
+            return Err(Problem::unauthenticated("the key, token or session is over"));
+        }
+        let idempotency = key.map(|key| Key::of_command(key, command)).transpose()?;
+        let request = Request {
+            command: Command {
+                collection: asked.collection.clone(),
+                actor: caller.principal.clone(),
+                verb: asked.verb.clone(),
+            },
+            idempotency: idempotency.as_ref().map(Key::idempotency),
+        };
+        let (sender, _) = self.channel.get_or_insert_with(mpsc::unbounded_channel);
+        self.count += 1;
+        self.waiting.insert(self.count, Waiting { id: id.into(), asked });
+        app.engine().submit(request, ReplyTo::Tagged(self.count, sender.clone()));
+        Ok(())
+    }
+
+    /// The next answer, with the id of its command. Cancelling it loses nothing.
+    pub(super) async fn answer(&mut self, app: &App) -> (Box<str>, Result<Rendered, Problem>) {
+        loop {
+            let answered = match &mut self.channel {
+                Some((_, answers)) => answers.recv().await,
+                None => std::future::pending().await,
+            };
+            let Some((tag, answer)) = answered else { std::future::pending().await };
+            if let Some(Waiting { id, asked }) = self.waiting.remove(&tag) {
+                let answer = explain_lost(&**app.reader(), &asked, answer);
+                let rendered = asked.render(&answer, app.reader().epoch());
+                return (id, rendered);
+            }
+        }
+    }
+}
+
+/// The engine keeps only recent ends in memory: a claim that it does not know may have ended long ago.
+fn explain_lost(reader: &dyn Reader, asked: &Asked, mut answer: Answer) -> Answer {
+    if let Err(Refused::Rule(Refusal::NotFound { what, .. })) = &answer.outcome
+        && &**what == "claim"
+        && let Some(number) = claim_of(&asked.verb)
+        && let Ok(Some(claim)) = reader.claim(&asked.collection, number)
+        && claim.state != ClaimState::Active
+        && let (Some(reason), Some(ended_at_ms)) = (claim.reason, claim.ended_at_ms)
+    {
+        answer.outcome = Err(Refused::Rule(Refusal::Lost { reason, ended_at_ms, holder: None }));
+    }
+    answer
+}
+
+fn claim_of(verb: &Verb) -> Option<u64> {
+    match verb {
+        Verb::Heartbeat { claim, .. }
+        | Verb::AddItem { claim, .. }
+        | Verb::RemoveItem { claim, .. }
+        | Verb::Advance { claim }
+        | Verb::Cancel { claim }
+        | Verb::Release { claim }
+        | Verb::Nudge { claim, .. } => Some(*claim),
+        Verb::Complete(complete) => Some(complete.claim),
+        _ => None,
+    }
+}

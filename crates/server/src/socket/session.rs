@@ -1,0 +1,211 @@
+//! A socket's life: who it is, then a snapshot or a replay, then events and answers until it ends.
+
+use std::net::IpAddr;
+use std::pin::Pin;
+
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use tenure_core::CollectionKey;
+use tokio::time::{Instant, sleep_until};
+use tokio_tungstenite::WebSocketStream;
+
+use super::close::End;
+use super::commands::Commands;
+use super::message::{self, Message};
+use super::pump::{Heard, Pump, Wants};
+use crate::limits::SOCKET_HELLO_MAX;
+use crate::rate::{Rates, Who};
+use crate::stream::{Cursor, Live, Told};
+use crate::{App, Caller, Group, Problem};
+
+/// A socket that was asked for.
+pub(super) struct Asked {
+    pub(super) app: App,
+    pub(super) key: CollectionKey,
+    pub(super) from: Option<Cursor>,
+    /// Who it is; `None` if it will say so itself.
+    pub(super) caller: Option<Caller>,
+    pub(super) rates: Option<Rates>,
+    pub(super) address: IpAddr,
+}
+
+/// Runs a socket to its end.
+pub(super) async fn run(asked: Asked, socket: WebSocketStream<TokioIo<Upgraded>>) {
+    let app = asked.app.clone();
+    let _open = app.metrics().stream("ws");
+    let mut pump = Pump::new(socket, asked.from.map(|cursor| cursor.seq));
+    let mut epoch = app.reader().epoch();
+    let end = live(asked, &mut pump, &mut epoch).await;
+    if !matches!(end, End::Gone) {
+        app.metrics().socket_closed(end.word());
+        tracing::debug!(reason = end.word(), "a socket is closed");
+    }
+    pump.close(&end, epoch).await;
+}
+
+async fn live(asked: Asked, pump: &mut Pump, epoch: &mut u64) -> End {
+    let caller = match hello(&asked, pump).await {
+        Ok(caller) => caller,
+        Err(end) => return end,
+    };
+    let Asked { app, key, from, rates, address, .. } = asked;
+    let who = Who::of(Some(&caller), address);
+    let stream = match Live::open(&app, &key, from).await {
+        Ok(stream) => stream,
+        Err(problem) => return End::Refused(problem),
+    };
+    *epoch = stream.epoch();
+    let over = Box::pin(over(app.clone(), caller.clone()));
+    let mut session = Session { app, caller, who, rates, stream, commands: Commands::default(), over };
+    let end = session.follow(pump).await;
+    *epoch = session.stream.epoch();
+    end
+}
+
+/// Who it is. Until that is known nothing is told and nothing is done.
+async fn hello(asked: &Asked, pump: &mut Pump) -> Result<Caller, End> {
+    if let Some(caller) = &asked.caller {
+        return Ok(caller.clone());
+    }
+    let mut stopping = asked.app.stopping();
+    let wants = Wants { read: true, events: true };
+    let deadline = Instant::now() + SOCKET_HELLO_MAX;
+    loop {
+        let heard = tokio::select! {
+            heard = pump.next(wants, 0, false) => heard,
+            _ = stopping.wait_for(|stopping| *stopping) => return Err(End::Stopping),
+            () = sleep_until(deadline) => return Err(End::NoHello),
+        };
+        let secret = match heard {
+            Heard::End(end) => return Err(end),
+            Heard::Changed => continue,
+            Heard::Text(text) => match message::read(&text) {
+                Ok(Message::Hello(secret)) => secret,
+                Ok(_) => return Err(End::Refused(Problem::unauthenticated("say hello first"))),
+                Err(wrong) => return Err(End::Refused(*wrong.problem)),
+            },
+        };
+        return admit(asked, asked.app.identity().caller_of_secret(&secret)).map_err(End::Refused);
+    }
+}
+
+/// Lets somebody in who has just said who it is, by a ticket or a first message. Guessing is signing in.
+pub(super) fn admit(asked: &Asked, found: Result<Caller, Problem>) -> Result<Caller, Problem> {
+    let check = |group, who| asked.rates.as_ref().map_or(Ok(()), |rates| rates.check(group, who).map(drop));
+    let caller = match found {
+        Ok(caller) => caller,
+        Err(problem) => {
+            check(Group::SignIn, Who::of(None, asked.address))?;
+            return Err(problem);
+        }
+    };
+    super::check_access(&caller, &asked.key)?;
+    check(Group::Stream, Who::of(Some(&caller), asked.address))?;
+    Ok(caller)
+}
+
+/// Ends when the socket has to, whatever it does.
+async fn over(app: App, caller: Caller) -> End {
+    let mut stopping = app.stopping();
+    tokio::select! {
+        () = app.identity().revoked(&caller) => End::Revoked,
+        _ = stopping.wait_for(|stopping| *stopping) => End::Stopping,
+    }
+}
+
+struct Session {
+    app: App,
+    caller: Caller,
+    who: Who,
+    rates: Option<Rates>,
+    stream: Live,
+    commands: Commands,
+    over: Pin<Box<dyn Future<Output = End> + Send>>,
+}
+
+impl Session {
+    /// Until it ends.
+    async fn follow(&mut self, pump: &mut Pump) -> End {
+        let mut timer = Box::pin(sleep_until(pump.deadline()));
+        loop {
+            let (waiting, is_live) = (self.commands.waiting(), self.stream.is_live());
+            let wants = pump.wants(waiting, is_live);
+            if pump.deadline() < timer.deadline() {
+                timer.as_mut().reset(pump.deadline());
+            }
+            tokio::select! {
+                biased;
+                end = &mut self.over => return end,
+                heard = pump.next(wants, waiting, is_live) => match heard {
+                    Heard::Text(text) => self.take(&text, pump),
+                    Heard::Changed => {}
+                    Heard::End(end) => return end,
+                },
+                (id, answer) = self.commands.answer(&self.app) => self.answer(pump, &id, answer),
+                told = self.stream.next(), if wants.events => match told {
+                    Ok(Told::Event(event)) => {
+                        pump.push_event(&event);
+                        if pump.is_too_slow() {
+                            return End::Slow;
+                        }
+                    }
+                    Ok(Told::Snapshot(snapshot)) => pump.push_snapshot(snapshot),
+                    Ok(Told::Resync(why)) => {
+                        pump.forget_cursor();
+                        pump.push_text(format!(r#"{{"type":"resync","reason":"{}"}}"#, why.word()));
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "a socket ends: its events could not be read");
+                        return End::Failed;
+                    }
+                },
+                () = &mut timer => {
+                    if let Err(end) = pump.tick(wants.read) {
+                        return end;
+                    }
+                    timer.as_mut().reset(pump.deadline());
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, text: &str, pump: &mut Pump) {
+        let read = message::read(text);
+        if !matches!(read, Ok(Message::Command { .. }))
+            && let Some(rates) = &self.rates
+            && let Err(problem) = rates.check(Group::Read, self.who.clone())
+        {
+            return self.refuse(pump, None, &problem);
+        }
+        match read {
+            Ok(Message::Ping) => pump.push_text(r#"{"type":"pong"}"#.to_owned()),
+            Ok(Message::Hello(_)) => {
+                let problem = Problem::invalid("type", "you have said who you are already");
+                self.refuse(pump, None, &problem);
+            }
+            Ok(Message::Command { id, command, key }) => {
+                let by = (&self.caller, &self.who, self.rates.as_ref());
+                if let Err(problem) = self.commands.submit(&self.app, by, (id, command, key.as_deref())) {
+                    self.answer(pump, id, Err(problem));
+                }
+            }
+            Err(wrong) => self.refuse(pump, wrong.id, &wrong.problem),
+        }
+    }
+
+    fn answer(&self, pump: &mut Pump, id: &str, answer: Result<crate::command::Rendered, Problem>) {
+        if let Err(problem) = &answer {
+            self.app.metrics().refused(problem.code);
+        }
+        pump.push_reply(message::reply(id, answer));
+    }
+
+    fn refuse(&self, pump: &mut Pump, id: Option<&str>, problem: &Problem) {
+        if let Some(id) = id {
+            self.answer(pump, id, Err(problem.clone()))
+        } else {
+            self.app.metrics().refused(problem.code);
+            pump.push_text(message::error(problem));
+        }
+    }
+}

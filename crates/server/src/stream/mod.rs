@@ -1,0 +1,208 @@
+//! A collection's events as they happen, for one reader: a snapshot or a replay, then what comes. Sockets
+//! and server-sent events are two forms of this. It never queues: it is a cursor, and reads on when it is
+//! asked to.
+
+mod hub;
+mod snapshot;
+pub(crate) mod sse;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tenure_core::{CollectionKey, Sealed};
+use tenure_engine::{Delivery, From, StoreError, Subscription};
+
+pub(crate) use hub::{EventText, Hub};
+pub(crate) use snapshot::SnapshotText;
+
+use crate::App;
+use crate::Problem;
+use hub::Texts;
+
+/// The last event that a reader has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cursor {
+    /// The epoch in which it was seen; `None` for the one that is now.
+    pub(crate) epoch: Option<u64>,
+    /// Its number.
+    pub(crate) seq: u64,
+}
+
+impl Cursor {
+    /// What a query says.
+    pub(crate) fn of(since: Option<u64>, epoch: Option<u64>) -> Result<Option<Self>, Problem> {
+        match (since, epoch) {
+            (None, None) => Ok(None),
+            (Some(seq), epoch) => Ok(Some(Self { epoch, seq })),
+            (None, Some(_)) => {
+                Err(Problem::invalid("since", "an epoch needs the number that was seen in it"))
+            }
+        }
+    }
+}
+
+/// What a reader is told next.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// The collection at one moment; events continue from there.
+    Snapshot(Box<SnapshotText>),
+    /// One event.
+    Event(EventText),
+    /// The reader's number means nothing any more. A snapshot follows.
+    Resync(Why),
+}
+
+/// Why a reader has to start anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// The number is older than what is kept, or newer than what has happened.
+    NotRetained,
+    /// The number was seen in another epoch.
+    OtherEpoch,
+}
+
+impl Why {
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::NotRetained => "not_retained",
+            Self::OtherEpoch => "other_epoch",
+        }
+    }
+}
+
+/// One reader's place in a collection's events.
+pub(crate) struct Live {
+    app: App,
+    key: CollectionKey,
+    epoch: u64,
+    subscription: Subscription,
+    texts: Arc<Texts>,
+    /// Events that were read and not told yet: a page at most.
+    page: VecDeque<Arc<Sealed>>,
+    next: Next,
+    follows: bool,
+    /// It came with a cursor that has not turned out to be good or bad.
+    resumes: bool,
+}
+
+/// What has to be told before any event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// The subscription's own snapshot.
+    Snapshot,
+    /// That the reader has to start anew.
+    Resync(Why),
+    /// Events.
+    Events,
+}
+
+impl Live {
+    /// Follows a collection, from a cursor or from a snapshot. A collection that does not exist yet is
+    /// empty; its first event will be told.
+    pub(crate) async fn open(app: &App, key: &CollectionKey, from: Option<Cursor>) -> Result<Self, Problem> {
+        let (engine, place) = (app.engine().clone(), key.clone());
+        let epoch = app.reader().epoch();
+        let start = match from {
+            None => From::Snapshot,
+            Some(cursor) => From::Event { epoch: cursor.epoch.unwrap_or(epoch), seq: cursor.seq },
+        };
+        let subscription = app.read(move |_| engine.subscribe(&place, start)).await?;
+        let next = match start {
+            From::Snapshot => Next::Snapshot,
+            From::Event { epoch: known, .. } if known != epoch => Next::Resync(Why::OtherEpoch),
+            From::Event { .. } => Next::Events,
+        };
+        let texts = app.hub().texts(key);
+        let page = VecDeque::new();
+        let (app, key, follows, resumes) = (app.clone(), key.clone(), false, from.is_some());
+        Ok(Self { app, key, epoch, subscription, texts, page, next, follows, resumes })
+    }
+
+    /// The epoch of the numbers.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// It has told everything there was at some moment, and follows what happens since.
+    pub(crate) fn is_live(&self) -> bool {
+        self.follows
+    }
+
+    /// What comes next; waits until there is something. Cancelling it loses nothing.
+    pub(crate) async fn next(&mut self) -> Result<Told, StoreError> {
+        loop {
+            if let Some(told) = self.take_ready()? {
+                return Ok(told);
+            }
+            let delivery = if let Some(delivery) = self.subscription.try_next()? {
+                delivery
+            } else {
+                self.follows = true;
+                self.note_resumed();
+                self.subscription.next().await?
+            };
+            self.take(delivery);
+        }
+    }
+
+    /// What can be told without asking for more.
+    fn take_ready(&mut self) -> Result<Option<Told>, StoreError> {
+        match self.next {
+            Next::Resync(why) => {
+                // From here on as if it had come without a cursor.
+                self.subscription = self.app.engine().subscribe(&self.key, From::Snapshot)?;
+                self.page.clear();
+                self.epoch = self.app.reader().epoch();
+                self.next = Next::Snapshot;
+                self.follows = false;
+                self.resumes = false;
+                self.app.metrics().resumed("resync");
+                Ok(Some(Told::Resync(why)))
+            }
+            Next::Snapshot => {
+                self.next = Next::Events;
+                let now_ms = self.app.now_ms();
+                // A collection that nobody has made yet has no snapshot of its own.
+                let snapshot = if self.subscription.cursor() == 0 {
+                    None
+                } else {
+                    match self.subscription.try_next()? {
+                        Some(Delivery::Snapshot(snapshot)) => Some(snapshot),
+                        Some(other) => {
+                            self.take(other);
+                            return Ok(None);
+                        }
+                        None => None,
+                    }
+                };
+                let policy = self.app.policy(self.key.kind()).ok().flatten();
+                let text = SnapshotText::new(self.key.clone(), snapshot, self.epoch, policy, now_ms);
+                Ok(Some(Told::Snapshot(Box::new(text))))
+            }
+            Next::Events => Ok(self
+                .page
+                .pop_front()
+                .map(|sealed| Told::Event(self.texts.of(&self.key, self.epoch, &sealed)))),
+        }
+    }
+
+    fn take(&mut self, delivery: Delivery) {
+        match delivery {
+            Delivery::Events(events) => {
+                self.note_resumed();
+                self.page.extend(events);
+            }
+            Delivery::Resync => self.next = Next::Resync(Why::NotRetained),
+            // It goes on from the store; whoever reads this is behind for a while.
+            Delivery::Lagging { .. } => self.follows = false,
+            // Only ever the first delivery, which is taken where it is asked for.
+            Delivery::Snapshot(_) => {}
+        }
+    }
+
+    fn note_resumed(&mut self) {
+        if std::mem::take(&mut self.resumes) {
+            self.app.metrics().resumed("replayed");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! How sockets end: slow, dead, revoked, stopped.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use serde_json::json;
+
+use crate::client::{ADMIN, Running};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r13_a_slow_reader_is_closed_with_its_cursor_and_others_get_everything() {
+    let server = Running::start().await;
+    server.create("task/board").await;
+    let bearer = format!("Bearer {ADMIN}");
+    let headers = [("authorization", bearer.as_str())];
+    let mut slow = server.connect("task/board/ws", &headers, Some(4_096)).await.unwrap();
+    let mut healthy = server.open(ADMIN, "task/board/ws").await;
+    assert_eq!(healthy.next().await["seq"], 1);
+    let reading = tokio::spawn(async move {
+        for seq in 2..=401 {
+            assert_eq!(healthy.next().await["seq"], seq);
+        }
+    });
+    // More than the kernel's buffers hold for one connection.
+    let large = "a".repeat(30_000);
+    for number in 0..400 {
+        server.put("task/board", "one", json!([number, large])).await;
+    }
+    reading.await.unwrap();
+    crate::client::eventually(|| server.figure("tenure_socket_closes_total{reason=\"slow\"}") > 0.5).await;
+    // Now it reads what was on its way, and is told from where to come back.
+    let mut seen = 0;
+    let (code, reason) = loop {
+        match slow.message().await.expect("a farewell") {
+            tokio_tungstenite::tungstenite::Message::Close(Some(frame)) => {
+                break (
+                    u16::from(frame.code),
+                    serde_json::from_str::<serde_json::Value>(&frame.reason).unwrap(),
+                );
+            }
+            message => {
+                let message: serde_json::Value = serde_json::from_str(message.to_text().unwrap()).unwrap();
+                seen = message["seq"].as_u64().unwrap();
+            }
+        }
+    };
+    assert_eq!((code, reason), (4008, json!({"reason": "slow", "cursor": seen, "epoch": 1})));
+    let mut again = server.open(ADMIN, &format!("task/board/ws?since={seen}&epoch=1")).await;
+    for seq in seen + 1..=401 {
+        assert_eq!(again.next().await["seq"], seq);
+    }
+}
+
+#[tokio::test]
+async fn e2_a_revoked_key_closes_its_sockets_and_no_others() {
+    let server = Running::start().await;
+    let (key, id) = server.key("viewer").await;
+    let (mut socket, mut other) =
+        (server.open(&key, "task/x/ws").await, server.open(ADMIN, "task/x/ws").await);
+    socket.next().await;
+    other.next().await;
+    assert_eq!(server.http(ADMIN, "DELETE", &format!("/v1/keys/{id}"), &json!({})).await.0, 204);
+    let closed = tokio::time::timeout(Duration::from_secs(5), socket.closed()).await.expect("in time");
+    assert_eq!((closed.0, &closed.1["reason"]), (4401, &json!("revoked")));
+    server.create("task/x").await;
+    assert_eq!(other.next().await["seq"], 1);
+}
+
+#[tokio::test]
+async fn e2_a_stop_closes_with_the_code_to_come_back() {
+    let mut server = Running::start().await;
+    server.create("task/x").await;
+    let mut socket = server.open(ADMIN, "task/x/ws").await;
+    socket.next().await;
+    server.stop();
+    assert_eq!(socket.closed().await, (1012, json!({"reason": "stopping", "cursor": 1, "epoch": 1})));
+    drop(socket);
+    server.ended().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn r13_the_server_pings_and_closes_who_is_silent() {
+    let server = Running::start().await;
+    let mut socket = server.open(ADMIN, "task/x/ws").await;
+    let started = tokio::time::Instant::now();
+    let mut pings = 0;
+    while pings < 3 {
+        // Reading answers them.
+        match socket.0.next().await {
+            Some(Ok(message)) if message.is_ping() => pings += 1,
+            Some(Ok(message)) if message.is_text() => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    let took = started.elapsed().as_secs();
+    assert!((160..=170).contains(&took), "{took}");
+    // From here on it neither reads nor answers. It answered the last ping on its next read only.
+    crate::client::eventually_paused(|| server.figure("tenure_socket_closes_total{reason=\"silent\"}") > 0.5)
+        .await;
+}

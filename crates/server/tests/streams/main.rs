@@ -1,0 +1,11 @@
+//! Live streams from outside, through real sockets on this machine.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod bad_input;
+mod client;
+mod commands;
+mod ends;
+mod resume;
+mod sse;
+mod who;
