@@ -118,21 +118,18 @@ pub(crate) fn finish(api: &mut OpenApi) {
     }
 }
 
-/// The example of a body's schema is also the request's.
+/// A body that may be left out is still no `null`; and the example of its schema is also the request's.
 fn show_example(operation: &mut Operation, components: &Components) {
     let Some(RefOr::T(body)) = &mut operation.request_body else { return };
     for content in body.content.values_mut() {
         let RefOr::T(content) = content else { continue };
-        let name = match &content.schema {
-            Some(RefOr::Ref(named)) => named.ref_location.rsplit('/').next(),
-            Some(RefOr::T(Schema::OneOf(parts))) => parts.items.iter().find_map(|part| match part {
-                RefOr::Ref(named) => named.ref_location.rsplit('/').next(),
-                RefOr::T(_) => None,
-            }),
-            _ => None,
-        };
-        let schema = name.and_then(|name| components.schemas.get(name));
-        if let Some(RefOr::T(Schema::Object(object))) = schema {
+        if let Some(RefOr::T(Schema::OneOf(parts))) = &content.schema {
+            let named = parts.items.iter().find(|part| matches!(part, RefOr::Ref(_)));
+            content.schema = named.cloned();
+        }
+        let Some(RefOr::Ref(named)) = &content.schema else { continue };
+        let name = named.ref_location.rsplit('/').next().unwrap_or("");
+        if let Some(RefOr::T(Schema::Object(object))) = components.schemas.get(name) {
             content.example = object.example.clone().or_else(|| object.examples.first().cloned());
         }
     }

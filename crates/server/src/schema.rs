@@ -111,11 +111,7 @@ pub(crate) fn maybe_ms() -> Object {
 }
 
 fn integer(minimum: u64) -> Object {
-    ObjectBuilder::new()
-        .schema_type(Type::Integer)
-        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
-        .minimum(Some(minimum))
-        .build()
+    ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(minimum)).build()
 }
 
 /// Words that people write for people.
