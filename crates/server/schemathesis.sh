@@ -16,4 +16,4 @@ trap 'kill "$server" 2>/dev/null || true' EXIT
 # It leaves its notes where it runs.
 cd target
 venv/bin/schemathesis --config-file ../crates/server/schemathesis.toml run \
-    --wait-for-schema 20 --request-timeout 15 "http://127.0.0.1:$port/openapi.json"
+    --wait-for-schema 20 --request-timeout 70 "http://127.0.0.1:$port/openapi.json"
