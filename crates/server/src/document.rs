@@ -6,18 +6,20 @@ use std::collections::BTreeMap;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn, PathItem};
-use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{
     Components, Content, ContentBuilder, InfoBuilder, OpenApi, Ref, RefOr, Required, ResponseBuilder, Schema,
 };
 
+use utoipa::{PartialSchema, ToSchema};
+
 use crate::access::rule_for;
 use crate::codes::code_of;
 use crate::limits::IDEMPOTENCY_KEY_BYTES_MAX;
 use crate::problem::title_of;
-use crate::{May, Problem};
+use crate::{May, Problem, schema};
 
 /// What the tags mean.
 const TAGS: &[(&str, &str)] = &[
@@ -115,7 +117,7 @@ pub(crate) fn finish(api: &mut OpenApi) {
             .collect(),
     );
     let components = api.components.get_or_insert_with(Components::new);
-    components.schemas.insert("Problem".to_owned(), problem_schema());
+    components.schemas.insert(schema::Problem::name().into_owned(), schema::Problem::schema());
     let bearer = Http::new(HttpAuthScheme::Bearer);
     components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
     for (path, item) in &mut api.paths.paths {
@@ -126,21 +128,18 @@ pub(crate) fn finish(api: &mut OpenApi) {
     }
 }
 
-/// The example of a body's schema is also the request's.
+/// A body that may be left out is still no `null`; and the example of its schema is also the request's.
 fn show_example(operation: &mut Operation, components: &Components) {
     let Some(RefOr::T(body)) = &mut operation.request_body else { return };
     for content in body.content.values_mut() {
         let RefOr::T(content) = content else { continue };
-        let name = match &content.schema {
-            Some(RefOr::Ref(named)) => named.ref_location.rsplit('/').next(),
-            Some(RefOr::T(Schema::OneOf(parts))) => parts.items.iter().find_map(|part| match part {
-                RefOr::Ref(named) => named.ref_location.rsplit('/').next(),
-                RefOr::T(_) => None,
-            }),
-            _ => None,
-        };
-        let schema = name.and_then(|name| components.schemas.get(name));
-        if let Some(RefOr::T(Schema::Object(object))) = schema {
+        if let Some(RefOr::T(Schema::OneOf(parts))) = &content.schema {
+            let named = parts.items.iter().find(|part| matches!(part, RefOr::Ref(_)));
+            content.schema = named.cloned();
+        }
+        let Some(RefOr::Ref(named)) = &content.schema else { continue };
+        let name = named.ref_location.rsplit('/').next().unwrap_or("");
+        if let Some(RefOr::T(Schema::Object(object))) = components.schemas.get(name) {
             content.example = object.example.clone().or_else(|| object.examples.first().cloned());
         }
     }
@@ -226,22 +225,6 @@ fn idempotency_key() -> utoipa::openapi::path::Parameter {
         ))
         .schema(Some(text))
         .build()
-}
-
-fn problem_schema() -> RefOr<Schema> {
-    let text =
-        |description: &str| ObjectBuilder::new().schema_type(Type::String).description(Some(description));
-    let object = ObjectBuilder::new()
-        .description(Some("A refusal (RFC 9457), with what a program needs to go on beside it."))
-        .property("type", text("Where the code is explained."))
-        .property("title", text("What the code means."))
-        .property("status", ObjectBuilder::new().schema_type(Type::Integer))
-        .property("detail", text("A sentence about this very case."))
-        .property("code", text("The stable code."))
-        .additional_properties(Some(AdditionalProperties::FreeForm(true)));
-    let required = ["type", "title", "status", "detail", "code"];
-    let object = required.into_iter().fold(object, ObjectBuilder::required);
-    RefOr::T(Schema::Object(object.build()))
 }
 
 /// A problem of this code, as it may look.

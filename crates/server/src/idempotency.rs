@@ -29,7 +29,8 @@ impl Key {
             };
         };
         let key = value.to_str().unwrap_or("");
-        if key.is_empty() || key.len() > IDEMPOTENCY_KEY_BYTES_MAX {
+        let visible = key.bytes().all(|byte| byte.is_ascii_graphic());
+        if key.is_empty() || key.len() > IDEMPOTENCY_KEY_BYTES_MAX || !visible {
             return Err(Problem::invalid("Idempotency-Key", "has 1 to 256 visible characters"));
         }
         let mut digest = Sha256::new();
@@ -54,7 +55,11 @@ impl Key {
     #[must_use]
     pub fn step(&self, step: impl std::fmt::Display) -> Self {
         // A newline cannot stand in a header, so no client's own key looks like this.
-        Self { key: Arc::from(format!("{}\n{step}", self.key)), fingerprint: self.fingerprint }
+        let mut key = format!("{}\n{step}", self.key);
+        if key.len() > IDEMPOTENCY_KEY_BYTES_MAX {
+            key = format!("{}\n{step}", Hash(Sha256::digest(self.key.as_bytes()).into()));
+        }
+        Self { key: Arc::from(key), fingerprint: self.fingerprint }
     }
 
     /// As the engine takes it.

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 use tenure_core::Policy;
 use tenure_core::limits::{ITEM_ID_BYTES_MAX, SESSION_BYTES_MAX, TEXT_BYTES_MAX};
 use utoipa::openapi::schema::{
-    AdditionalProperties, ArrayBuilder, Object, ObjectBuilder, OneOfBuilder, SchemaFormat, SchemaType, Type,
+    AdditionalProperties, ArrayBuilder, Object, ObjectBuilder, SchemaFormat, SchemaType, Type,
 };
-use utoipa::openapi::{KnownFormat, Ref, RefOr, Schema};
+use utoipa::openapi::{KnownFormat, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 const KIND: &str = "[a-z][a-z0-9_-]{0,31}";
@@ -50,28 +50,18 @@ pub(crate) fn item_id() -> Object {
         .build()
 }
 
-/// Items' ids.
-pub(crate) fn item_ids() -> Schema {
-    Schema::Array(ArrayBuilder::new().items(item_id()).min_items(Some(1)).max_items(Some(100)).build())
-}
-
 /// A status.
 pub(crate) fn status() -> Object {
     text("A status: a word of the kind's policy.", Some("^[A-Za-z0-9_.-]{1,64}$".to_owned()), "open").build()
 }
 
-/// The same, or nothing.
-pub(crate) fn maybe_status() -> Object {
-    nullable(status())
-}
-
 /// A session.
 pub(crate) fn session() -> Object {
     let pattern = r"^[^\x00-\x1f\x7f-\x9f]+$".to_owned();
-    let session = text("The caller's tab or worker instance.", Some(pattern), "tab-1")
+    text("The caller's tab or worker instance.", Some(pattern), "tab-1")
         .min_length(Some(1))
-        .max_length(Some(SESSION_BYTES_MAX));
-    nullable(session.build())
+        .max_length(Some(SESSION_BYTES_MAX))
+        .build()
 }
 
 /// A time.
@@ -79,11 +69,6 @@ pub(crate) fn time() -> Object {
     text("RFC 3339, UTC, to the millisecond.", None, "2026-01-02T03:04:05.678Z")
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
         .build()
-}
-
-/// A time, or nothing.
-pub(crate) fn maybe_time() -> Object {
-    nullable(time())
 }
 
 /// Any JSON.
@@ -100,22 +85,8 @@ pub(crate) fn number() -> Object {
     integer(0)
 }
 
-/// The same, or nothing.
-pub(crate) fn maybe_number() -> Object {
-    nullable(integer(0))
-}
-
-/// Milliseconds, or nothing.
-pub(crate) fn maybe_ms() -> Object {
-    nullable(integer(0))
-}
-
 fn integer(minimum: u64) -> Object {
-    ObjectBuilder::new()
-        .schema_type(Type::Integer)
-        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
-        .minimum(Some(minimum))
-        .build()
+    ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(minimum)).build()
 }
 
 /// Words that people write for people.
@@ -124,15 +95,6 @@ pub(crate) fn words() -> Object {
         .min_length(Some(1))
         .max_length(Some(TEXT_BYTES_MAX))
         .build()
-}
-
-/// The same, or nothing.
-pub(crate) fn maybe_words() -> Object {
-    nullable(
-        text("Up to 2,000 bytes, shown to the holder.", None, "may I have it?")
-            .max_length(Some(TEXT_BYTES_MAX))
-            .build(),
-    )
 }
 
 /// A claim's state.
@@ -171,36 +133,11 @@ pub(crate) fn nullable(mut object: Object) -> Object {
     object
 }
 
-/// Where the next page of claims begins.
-pub(crate) fn maybe_claim_id() -> Object {
-    nullable(claim_id())
-}
-
-/// Where the next page of collections begins.
-pub(crate) fn maybe_collection() -> Object {
-    nullable(collection())
-}
-
-/// Where the next page of items begins.
-pub(crate) fn maybe_item_id() -> Object {
-    nullable(item_id())
-}
-
 /// The place of an audit row.
 pub(crate) fn cursor() -> Object {
     let pattern = format!("^[0-9]{{1,15}}~{KIND}~{NAME}~[0-9]{{1,19}}$");
     text("Where a page begins: the `next` of the page before.", Some(pattern), "1767323045678~lock~jobs~2")
         .build()
-}
-
-/// The same, or nothing.
-pub(crate) fn maybe_cursor() -> Object {
-    nullable(cursor())
-}
-
-/// Why a claim ended, or nothing.
-pub(crate) fn maybe_reason() -> Object {
-    nullable(reason())
 }
 
 /// Where a policy comes from.
@@ -211,13 +148,6 @@ pub(crate) fn source() -> Object {
 /// Any JSON.
 pub(crate) fn any() -> Object {
     ObjectBuilder::new().schema_type(SchemaType::AnyValue).build()
-}
-
-/// A problem, or nothing.
-pub(crate) fn maybe_problem() -> Schema {
-    let null = ObjectBuilder::new().schema_type(Type::Null).build();
-    let problem = Ref::from_schema_name("Problem");
-    Schema::OneOf(OneOfBuilder::new().item(problem).item(null).build())
 }
 
 /// How a policy reads.
@@ -297,4 +227,71 @@ impl ToSchema for PolicySchema {
 fn described(mut object: Object, description: &str) -> Object {
     object.description = Some(description.to_owned());
     object
+}
+
+/// A schema with a name of its own, so that a field can refer to it and say what it is there for.
+macro_rules! named {
+    ($($name:ident = $schema:ident;)+) => {
+        $(
+            #[doc = concat!("How a `", stringify!($name), "` reads.")]
+            #[derive(Debug)]
+            pub(crate) struct $name;
+
+            impl PartialSchema for $name {
+                fn schema() -> RefOr<Schema> {
+                    RefOr::T(Schema::Object($schema()))
+                }
+            }
+
+            impl ToSchema for $name {
+                fn name() -> std::borrow::Cow<'static, str> {
+                    stringify!($name).into()
+                }
+            }
+        )+
+    };
+}
+
+named! {
+    Kind = kind;
+    CollectionName = name;
+    CollectionKey = collection;
+    ClaimId = claim_id;
+    ItemId = item_id;
+    Status = status;
+    Session = session;
+    Time = time;
+    Data = data;
+    Number = number;
+    Words = words;
+    Message = message;
+    ClaimState = state;
+    EndReason = reason;
+    NotRenewed = not_renewed;
+    PolicySource = source;
+    AuditCursor = cursor;
+    Problem = problem;
+}
+
+/// Words for the holder; may be empty.
+fn message() -> Object {
+    text("Up to 2,000 bytes, shown to the holder.", None, "may I have it?")
+        .max_length(Some(TEXT_BYTES_MAX))
+        .build()
+}
+
+/// A refusal.
+fn problem() -> Object {
+    let word =
+        |description: &str| ObjectBuilder::new().schema_type(Type::String).description(Some(description));
+    let object = ObjectBuilder::new()
+        .description(Some("A refusal (RFC 9457), with what a program needs to go on beside it."))
+        .property("type", word("Where the code is explained."))
+        .property("title", word("What the code means."))
+        .property("status", ObjectBuilder::new().schema_type(Type::Integer))
+        .property("detail", word("A sentence about this very case."))
+        .property("code", word("The stable code."))
+        .additional_properties(Some(AdditionalProperties::FreeForm(true)));
+    let required = ["type", "title", "status", "detail", "code"];
+    required.into_iter().fold(object, ObjectBuilder::required).build()
 }

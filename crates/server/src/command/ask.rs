@@ -74,22 +74,22 @@ fn asked(op: Op, collection: CollectionKey, verb: Verb) -> Asked {
 #[schema(as = Acquire, example = json!({"collection": "lock/jobs", "items": ["nightly"], "ttl_ms": 30000}))]
 pub(crate) struct AcquireBody {
     /// Where.
-    #[schema(schema_with = schema::collection)]
+    #[schema(value_type = schema::CollectionKey)]
     collection: CollectionKey,
     /// What.
-    #[schema(schema_with = schema::item_ids)]
+    #[schema(value_type = Vec<schema::ItemId>, min_items = 1, max_items = 100)]
     items: Vec<ItemId>,
     /// The caller's tab or worker instance.
-    #[schema(schema_with = schema::session, required = false)]
+    #[schema(value_type = Option<schema::Session>)]
     session: Option<SessionId>,
     /// Another time to live than the kind's, within its bounds.
-    #[schema(schema_with = schema::maybe_ms, required = false)]
+    #[schema(value_type = Option<schema::Number>)]
     ttl_ms: Option<i64>,
     /// How long to wait for held items, first come first served.
-    #[schema(schema_with = schema::maybe_ms, required = false)]
+    #[schema(value_type = Option<schema::Number>)]
     wait_ms: Option<i64>,
     /// The caller's document.
-    #[schema(schema_with = schema::data, required = false)]
+    #[schema(value_type = schema::Data, required = false)]
     data: Option<Json>,
 }
 
@@ -106,10 +106,10 @@ impl AcquireBody {
 #[schema(as = Beat, example = json!({"token": 2, "idle_ms": 1500}))]
 pub(crate) struct HeartbeatBody {
     /// The claim's token.
-    #[schema(schema_with = schema::number)]
+    #[schema(value_type = schema::Number)]
     token: u64,
     /// How long the person has done nothing real.
-    #[schema(schema_with = schema::maybe_ms, required = false)]
+    #[schema(value_type = Option<schema::Number>)]
     idle_ms: Option<i64>,
 }
 
@@ -126,7 +126,7 @@ impl HeartbeatBody {
 #[schema(as = AddItem, example = json!({"item": "043"}))]
 pub(crate) struct AddItemBody {
     /// The item.
-    #[schema(schema_with = schema::item_id)]
+    #[schema(value_type = schema::ItemId)]
     item: ItemId,
 }
 
@@ -169,13 +169,13 @@ pub(crate) mod no_body {
 #[schema(as = Complete, example = json!({"status": "READY", "data": {"result": 42}, "token": 2}))]
 pub(crate) struct CompleteBody {
     /// The status for every item; left as it is when absent.
-    #[schema(schema_with = schema::maybe_status, required = false)]
+    #[schema(value_type = Option<schema::Status>)]
     status: Option<Status>,
     /// The document for every item; left as it is when absent.
-    #[schema(schema_with = schema::data, required = false)]
+    #[schema(value_type = schema::Data, required = false)]
     data: Option<Json>,
     /// The claim's token, to have it checked.
-    #[schema(schema_with = schema::maybe_number, required = false)]
+    #[schema(value_type = Option<schema::Number>)]
     token: Option<u64>,
     /// What single items become instead.
     #[serde(default, deserialize_with = "objects")]
@@ -188,13 +188,13 @@ pub(crate) struct CompleteBody {
 #[serde(deny_unknown_fields)]
 pub(crate) struct CompleteItem {
     /// Which.
-    #[schema(schema_with = schema::item_id)]
+    #[schema(value_type = schema::ItemId)]
     item: ItemId,
     /// Its status.
-    #[schema(schema_with = schema::maybe_status, required = false)]
+    #[schema(value_type = Option<schema::Status>)]
     status: Option<Status>,
     /// Its document.
-    #[schema(schema_with = schema::data, required = false)]
+    #[schema(value_type = schema::Data, required = false)]
     data: Option<Json>,
 }
 
@@ -218,7 +218,7 @@ impl CompleteBody {
 #[schema(as = Nudge, example = json!({"message": "may I have it?"}))]
 pub(crate) struct NudgeBody {
     /// What to say.
-    #[schema(schema_with = schema::maybe_words, required = false)]
+    #[schema(value_type = Option<schema::Message>)]
     message: Option<Arc<str>>,
 }
 
@@ -239,19 +239,19 @@ pub(crate) fn create_collection(collection: CollectionKey) -> Asked {
 #[schema(as = PutItem, example = json!({"status": "open", "data": {"colour": "red"}, "version": 1}))]
 pub(crate) struct PutItemBody {
     /// Its status. A new item gets the kind's first claimable one when absent.
-    #[schema(schema_with = schema::maybe_status, required = false)]
+    #[schema(value_type = Option<schema::Status>)]
     status: Option<Status>,
     /// Its document.
-    #[schema(schema_with = schema::data, required = false)]
+    #[schema(value_type = schema::Data, required = false)]
     data: Option<Json>,
     /// The version that this is based on; 0 if there must be none. A mismatch is 409.
-    #[schema(schema_with = schema::maybe_number, required = false)]
+    #[schema(value_type = Option<schema::Number>)]
     version: Option<u64>,
     /// Only under this claim of the caller's own; comes with `token`.
-    #[schema(schema_with = schema::claim_id, required = false)]
+    #[schema(value_type = Option<schema::ClaimId>)]
     claim_id: Option<ClaimId>,
     /// That claim's token.
-    #[schema(schema_with = schema::maybe_number, required = false)]
+    #[schema(value_type = Option<schema::Number>)]
     token: Option<u64>,
 }
 
@@ -278,16 +278,16 @@ impl PutItemBody {
 #[into_params(parameter_in = Query)]
 pub(crate) struct DeleteItemBody {
     /// The version that must be there; a mismatch is 409. `If-Match` says the same as a header.
-    #[schema(schema_with = schema::number, required = false)]
-    #[param(schema_with = schema::number, required = false)]
+    #[schema(value_type = Option<schema::Number>)]
+    #[param(value_type = schema::Number, required = false)]
     version: Option<u64>,
     /// Only under this claim of the caller's own; comes with `token`.
-    #[schema(schema_with = schema::claim_id, required = false)]
-    #[param(schema_with = schema::claim_id, required = false)]
+    #[schema(value_type = Option<schema::ClaimId>)]
+    #[param(value_type = schema::ClaimId, required = false)]
     claim_id: Option<ClaimId>,
     /// That claim's token.
-    #[schema(schema_with = schema::number, required = false)]
-    #[param(schema_with = schema::number, required = false)]
+    #[schema(value_type = Option<schema::Number>)]
+    #[param(value_type = schema::Number, required = false)]
     token: Option<u64>,
 }
 
@@ -328,7 +328,7 @@ fn guard(
 #[schema(as = ForceRelease, example = json!({"reason": "the holder went home"}))]
 pub(crate) struct ForceReleaseBody {
     /// Why; kept in the audit log.
-    #[schema(schema_with = schema::words)]
+    #[schema(value_type = schema::Words)]
     reason: Arc<str>,
 }
 
@@ -344,10 +344,10 @@ impl ForceReleaseBody {
 #[schema(as = ForceClaim, example = json!({"reason": "the customer waits"}))]
 pub(crate) struct ForceClaimBody {
     /// Why; kept in the audit log.
-    #[schema(schema_with = schema::words)]
+    #[schema(value_type = schema::Words)]
     reason: Arc<str>,
     /// The administrator's tab.
-    #[schema(schema_with = schema::session, required = false)]
+    #[schema(value_type = Option<schema::Session>)]
     session: Option<SessionId>,
 }
 

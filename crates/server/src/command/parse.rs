@@ -240,7 +240,11 @@ impl ToSchema for CommandSchema {
     }
 
     fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        AcquireBody::schemas(schemas);
         CompleteBody::schemas(schemas);
+        PutItemBody::schemas(schemas);
+        ForceClaimBody::schemas(schemas);
+        NudgeBody::schemas(schemas);
     }
 }
 

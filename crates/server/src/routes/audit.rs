@@ -26,22 +26,22 @@ pub(crate) struct AuditQuery {
     #[param(value_type = Option<String>)]
     action: Option<Arc<str>>,
     /// In this collection.
-    #[param(schema_with = schema::collection, required = false)]
+    #[param(value_type = schema::CollectionKey, required = false)]
     collection: Option<CollectionKey>,
     /// About this item.
-    #[param(schema_with = schema::item_id, required = false)]
+    #[param(value_type = schema::ItemId, required = false)]
     item: Option<ItemId>,
     /// At this time or later.
-    #[param(schema_with = schema::time, required = false)]
+    #[param(value_type = schema::Time, required = false)]
     from: Option<String>,
     /// Before this time.
-    #[param(schema_with = schema::time, required = false)]
+    #[param(value_type = schema::Time, required = false)]
     to: Option<String>,
     /// At most so many.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     /// The `next` of the page before.
-    #[param(schema_with = schema::cursor, required = false)]
+    #[param(value_type = schema::AuditCursor, required = false)]
     cursor: Option<String>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct AuditQuery {
 pub(crate) struct AuditPage<'a> {
     rows: Vec<AuditView<'a>>,
     /// Where the next page begins, as `cursor`; `null` on the last one.
-    #[schema(schema_with = schema::maybe_cursor)]
+    #[schema(value_type = Option<schema::AuditCursor>, required = true)]
     next: Option<String>,
 }
 

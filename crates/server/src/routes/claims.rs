@@ -44,16 +44,16 @@ pub(crate) async fn create_claim(
 #[into_params(parameter_in = Query)]
 pub(crate) struct ClaimsQuery {
     /// Only of this collection.
-    #[param(schema_with = schema::collection, required = false)]
+    #[param(value_type = schema::CollectionKey, required = false)]
     collection: Option<CollectionKey>,
     /// Only of this holder, by id.
     #[param(value_type = Option<String>)]
     holder: Option<Arc<str>>,
     /// Only in this state.
-    #[param(schema_with = schema::state, required = false)]
+    #[param(value_type = schema::ClaimState, required = false)]
     state: Option<ClaimState>,
     /// Only after this one: the `next` of the page before.
-    #[param(schema_with = schema::claim_id, required = false)]
+    #[param(value_type = schema::ClaimId, required = false)]
     after: Option<ClaimId>,
     /// At most so many.
     #[param(minimum = 1, maximum = 1000)]
@@ -66,10 +66,10 @@ pub(crate) struct ClaimsQuery {
 pub(crate) struct ClaimsView<'a> {
     claims: Vec<ClaimView<'a>>,
     /// Where the next page begins; `null` on the last one. A page may be short and have a next.
-    #[schema(schema_with = schema::maybe_claim_id)]
+    #[schema(value_type = Option<schema::ClaimId>, required = true)]
     next: Option<ClaimId>,
     /// The server's time at this answer.
-    #[schema(schema_with = schema::time)]
+    #[schema(value_type = schema::Time)]
     server_time: String,
 }
 

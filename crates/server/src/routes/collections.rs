@@ -22,10 +22,10 @@ use crate::{App, Caller, Problem, schema};
 #[into_params(parameter_in = Query)]
 pub(crate) struct CollectionsQuery {
     /// Only of this kind.
-    #[param(schema_with = schema::kind, required = false)]
+    #[param(value_type = schema::Kind, required = false)]
     kind: Option<String>,
     /// Only after this one: the `next` of the page before.
-    #[param(schema_with = schema::collection, required = false)]
+    #[param(value_type = schema::CollectionKey, required = false)]
     after: Option<CollectionKey>,
     /// At most so many.
     #[param(minimum = 1, maximum = 1000)]
@@ -38,7 +38,7 @@ pub(crate) struct CollectionsQuery {
 pub(crate) struct CollectionsView<'a> {
     collections: Vec<CollectionView<'a>>,
     /// Where the next page begins; `null` on the last one. A page may be short and have a next.
-    #[schema(schema_with = schema::maybe_collection)]
+    #[schema(value_type = Option<schema::CollectionKey>, required = true)]
     next: Option<CollectionKey>,
 }
 

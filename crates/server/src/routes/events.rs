@@ -20,10 +20,10 @@ use crate::{App, Caller, Problem, schema};
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventsQuery {
     /// Only after this number; 0 from the beginning.
-    #[param(schema_with = schema::number, required = false)]
+    #[param(value_type = schema::Number, required = false)]
     since: Option<u64>,
     /// The epoch in which that number was seen: of another epoch it means nothing.
-    #[param(schema_with = schema::number, required = false)]
+    #[param(value_type = schema::Number, required = false)]
     epoch: Option<u64>,
     /// At most so many.
     #[param(minimum = 1, maximum = 1000)]
@@ -36,17 +36,17 @@ pub(crate) struct EventsQuery {
 pub(crate) struct EventsView<'a> {
     events: Vec<EventView<'a>>,
     /// The number of the page's first event; absent when it has none.
-    #[schema(schema_with = schema::number, required = false)]
+    #[schema(value_type = schema::Number, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     first: Option<u64>,
     /// The number to go on from, as `since`.
-    #[schema(schema_with = schema::number)]
+    #[schema(value_type = schema::Number)]
     last: u64,
     /// The number of the collection's newest event.
-    #[schema(schema_with = schema::number)]
+    #[schema(value_type = schema::Number)]
     newest: u64,
     /// The epoch of these numbers.
-    #[schema(schema_with = schema::number)]
+    #[schema(value_type = schema::Number)]
     epoch: u64,
 }
 

@@ -26,10 +26,10 @@ pub(crate) struct ItemsQuery {
     /// Only held, or only free ones.
     held: Option<bool>,
     /// Only of this status.
-    #[param(schema_with = schema::status, required = false)]
+    #[param(value_type = schema::Status, required = false)]
     status: Option<Status>,
     /// Only after this one: the `next` of the page before.
-    #[param(schema_with = schema::item_id, required = false)]
+    #[param(value_type = schema::ItemId, required = false)]
     after: Option<ItemId>,
     /// At most so many.
     #[param(minimum = 1, maximum = 1000)]
@@ -42,10 +42,10 @@ pub(crate) struct ItemsQuery {
 pub(crate) struct ItemsView<'a> {
     items: Vec<ItemView<'a>>,
     /// Where the next page begins; `null` on the last one. A page may be short and have a next.
-    #[schema(schema_with = schema::maybe_item_id)]
+    #[schema(value_type = Option<schema::ItemId>, required = true)]
     next: Option<ItemId>,
     /// The server's time at this answer.
-    #[schema(schema_with = schema::time)]
+    #[schema(value_type = schema::Time)]
     server_time: String,
 }
 

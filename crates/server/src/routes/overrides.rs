@@ -52,13 +52,13 @@ pub(crate) async fn force_claim_item(
 #[schema(as = Explanation)]
 pub(crate) struct ExplanationView<'a> {
     /// Where the item lives.
-    #[schema(schema_with = schema::collection)]
+    #[schema(value_type = schema::CollectionKey)]
     collection: &'a CollectionKey,
     /// The item's id.
-    #[schema(schema_with = schema::item_id)]
+    #[schema(value_type = schema::ItemId)]
     item: &'a ItemId,
     /// Its status; `null` if claiming it would create it.
-    #[schema(schema_with = schema::maybe_status)]
+    #[schema(value_type = Option<schema::Status>, required = true)]
     status: Option<&'a Status>,
     /// Who holds it.
     holder: Option<Holder<'a>>,
@@ -69,18 +69,18 @@ pub(crate) struct ExplanationView<'a> {
     /// The caller would get it now.
     claimable: bool,
     /// The refusal that the caller would get, as a problem.
-    #[schema(schema_with = schema::maybe_problem)]
+    #[schema(value_type = Option<schema::Problem>, required = true)]
     refusal: Option<Value>,
     /// When it can be had if its holder gives no further sign of life; `null` when nobody holds it.
-    #[schema(schema_with = schema::maybe_time)]
+    #[schema(value_type = Option<schema::Time>, required = true)]
     frees_at: Option<String>,
     /// The time until then.
-    #[schema(schema_with = schema::maybe_ms)]
+    #[schema(value_type = Option<schema::Number>, required = true)]
     frees_in_ms: Option<i64>,
     /// Who held it lately, newest first.
     history: Vec<TenancyView<'a>>,
     /// The server's time at this answer.
-    #[schema(schema_with = schema::time)]
+    #[schema(value_type = schema::Time)]
     server_time: String,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct ExplanationView<'a> {
 #[schema(as = Queue)]
 pub(crate) struct QueueView {
     /// How many.
-    #[schema(schema_with = schema::number)]
+    #[schema(value_type = schema::Number)]
     waiting: usize,
 }
 
@@ -98,18 +98,18 @@ pub(crate) struct QueueView {
 #[schema(as = Tenancy)]
 pub(crate) struct TenancyView<'a> {
     /// The claim.
-    #[schema(schema_with = schema::claim_id)]
+    #[schema(value_type = schema::ClaimId)]
     claim: ClaimId,
     /// Who held it.
     holder: Option<Holder<'a>>,
     /// Since when; `null` if that was too long ago.
-    #[schema(schema_with = schema::maybe_time)]
+    #[schema(value_type = Option<schema::Time>, required = true)]
     since: Option<String>,
     /// Until when; `null` while it is held.
-    #[schema(schema_with = schema::maybe_time)]
+    #[schema(value_type = Option<schema::Time>, required = true)]
     ended_at: Option<String>,
     /// Why it ended; `null` while it is held, or where the item left a claim that went on.
-    #[schema(schema_with = schema::maybe_reason)]
+    #[schema(value_type = Option<schema::EndReason>, required = true)]
     reason: Option<EndReason>,
 }
 

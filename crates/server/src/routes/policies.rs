@@ -22,10 +22,10 @@ use crate::{App, Caller, Problem, schema};
 #[schema(as = KindPolicy)]
 pub(crate) struct PolicyView<'a> {
     /// The kind.
-    #[schema(schema_with = schema::kind)]
+    #[schema(value_type = schema::Kind)]
     kind: &'a str,
     /// `preset` as it was built in, `own` as somebody set it.
-    #[schema(schema_with = schema::source)]
+    #[schema(value_type = schema::PolicySource)]
     source: &'static str,
     /// Its numbers.
     #[schema(value_type = PolicySchema)]

@@ -27,21 +27,21 @@ pub(crate) struct VerificationView {
     #[schema(example = "2 events in 1 collection: every link holds")]
     summary: String,
     /// Chains walked.
-    #[schema(schema_with = schema::number)]
+    #[schema(value_type = schema::Number)]
     collections: u64,
     /// Events hashed.
-    #[schema(schema_with = schema::number)]
+    #[schema(value_type = schema::Number)]
     events: u64,
     /// Chains whose oldest events are not retained, walked from the oldest that is.
-    #[schema(schema_with = schema::number)]
+    #[schema(value_type = schema::Number)]
     shortened: u64,
     /// Breaks found.
-    #[schema(schema_with = schema::number)]
+    #[schema(value_type = schema::Number)]
     broken: u64,
     /// The first of them.
     breaks: Vec<BreakView>,
     /// The server's time at this answer.
-    #[schema(schema_with = schema::time)]
+    #[schema(value_type = schema::Time)]
     server_time: String,
 }
 
@@ -50,10 +50,10 @@ pub(crate) struct VerificationView {
 #[schema(as = Break)]
 pub(crate) struct BreakView {
     /// The chain.
-    #[schema(schema_with = schema::collection)]
+    #[schema(value_type = schema::CollectionKey)]
     collection: CollectionKey,
     /// The event.
-    #[schema(schema_with = schema::number)]
+    #[schema(value_type = schema::Number)]
     seq: u64,
     /// What is wrong.
     #[schema(example = "the event does not hash to what was kept")]

@@ -30,52 +30,52 @@ impl<'a> From<&'a Principal> for Holder<'a> {
 #[schema(as = Claim)]
 pub(crate) struct ClaimView<'a> {
     /// The claim's id.
-    #[schema(schema_with = schema::claim_id)]
+    #[schema(value_type = schema::ClaimId)]
     pub(crate) id: ClaimId,
     /// Where it lives.
-    #[schema(schema_with = schema::collection)]
+    #[schema(value_type = schema::CollectionKey)]
     pub(crate) collection: &'a CollectionKey,
     /// What it holds.
-    #[schema(schema_with = schema::item_ids)]
+    #[schema(value_type = Vec<schema::ItemId>, min_items = 1, max_items = 100)]
     pub(crate) items: &'a [ItemId],
     /// Who holds.
     pub(crate) holder: Holder<'a>,
     /// In which tab or worker instance.
-    #[schema(schema_with = schema::session)]
+    #[schema(value_type = Option<schema::Session>, required = true)]
     pub(crate) session: Option<&'a SessionId>,
     /// `active`, or how it ended.
-    #[schema(schema_with = schema::state)]
+    #[schema(value_type = schema::ClaimState)]
     pub(crate) state: ClaimState,
     /// The phase that it is in.
     #[schema(example = "held")]
     pub(crate) phase: &'a str,
     /// The fencing token: grows with every grant of an item.
-    #[schema(schema_with = schema::number)]
+    #[schema(value_type = schema::Number)]
     pub(crate) token: u64,
     /// When it was granted. A renewal keeps it.
-    #[schema(schema_with = schema::time)]
+    #[schema(value_type = schema::Time)]
     pub(crate) since: String,
     /// When its holder last gave a sign of life.
-    #[schema(schema_with = schema::time)]
+    #[schema(value_type = schema::Time)]
     pub(crate) heartbeat_at: String,
     /// The deadline.
-    #[schema(schema_with = schema::time)]
+    #[schema(value_type = schema::Time)]
     pub(crate) expires_at: String,
     /// The time left; 0 when it is over. Count down from this, not from your own clock.
-    #[schema(schema_with = schema::number)]
+    #[schema(value_type = schema::Number)]
     pub(crate) expires_in_ms: i64,
     /// The server's time at this answer.
-    #[schema(schema_with = schema::time)]
+    #[schema(value_type = schema::Time)]
     pub(crate) server_time: String,
     /// The caller's document.
-    #[schema(schema_with = schema::data)]
+    #[schema(value_type = schema::Data)]
     pub(crate) data: Option<&'a Json>,
     /// Why it ended.
-    #[schema(schema_with = schema::reason, required = false)]
+    #[schema(value_type = schema::EndReason, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<EndReason>,
     /// When it ended: for an expiry the deadline itself.
-    #[schema(schema_with = schema::time, required = false)]
+    #[schema(value_type = schema::Time, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ended_at: Option<String>,
 }
@@ -111,17 +111,17 @@ pub(crate) struct BeatView {
     /// The deadline moved.
     pub(crate) renewed: bool,
     /// Why it did not.
-    #[schema(schema_with = schema::not_renewed, required = false)]
+    #[schema(value_type = schema::NotRenewed, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<NotRenewed>,
     /// The deadline.
-    #[schema(schema_with = schema::time)]
+    #[schema(value_type = schema::Time)]
     pub(crate) expires_at: String,
     /// The time left.
-    #[schema(schema_with = schema::number)]
+    #[schema(value_type = schema::Number)]
     pub(crate) expires_in_ms: i64,
     /// The server's time at this answer.
-    #[schema(schema_with = schema::time)]
+    #[schema(value_type = schema::Time)]
     pub(crate) server_time: String,
 }
 
@@ -144,7 +144,7 @@ pub(crate) struct FreedView<'a> {
     /// The claim that ended; `null` if nobody held the item.
     pub(crate) claim: Option<ClaimView<'a>>,
     /// The server's time at this answer.
-    #[schema(schema_with = schema::time)]
+    #[schema(value_type = schema::Time)]
     pub(crate) server_time: String,
 }
 

@@ -17,7 +17,7 @@ pub(crate) struct ItemView<'a> {
     /// The claim that holds it; `null` while it is free.
     pub(crate) claim: Option<ClaimView<'a>>,
     /// The server's time at this answer.
-    #[schema(schema_with = schema::time)]
+    #[schema(value_type = schema::Time)]
     pub(crate) server_time: String,
 }
 
@@ -26,25 +26,25 @@ pub(crate) struct ItemView<'a> {
 #[schema(as = Document)]
 pub(crate) struct DocumentView<'a> {
     /// Its id.
-    #[schema(schema_with = schema::item_id)]
+    #[schema(value_type = schema::ItemId)]
     pub(crate) id: &'a ItemId,
     /// Where it lives.
-    #[schema(schema_with = schema::collection)]
+    #[schema(value_type = schema::CollectionKey)]
     pub(crate) collection: &'a CollectionKey,
     /// A word of the kind's policy.
-    #[schema(schema_with = schema::status)]
+    #[schema(value_type = schema::Status)]
     pub(crate) status: &'a Status,
     /// Counts changes of status or data, from 1. Also the `ETag`.
-    #[schema(schema_with = schema::number)]
+    #[schema(value_type = schema::Number)]
     pub(crate) version: u64,
     /// The document.
-    #[schema(schema_with = schema::data)]
+    #[schema(value_type = schema::Data)]
     pub(crate) data: Option<&'a Json>,
     /// The token of its newest grant; 0 before the first.
-    #[schema(schema_with = schema::number)]
+    #[schema(value_type = schema::Number)]
     pub(crate) fence: u64,
     /// When status or data last changed.
-    #[schema(schema_with = schema::time)]
+    #[schema(value_type = schema::Time)]
     pub(crate) updated_at: String,
     /// The id of who changed it.
     #[schema(example = "u-7")]
@@ -71,22 +71,22 @@ impl<'a> DocumentView<'a> {
 #[schema(as = Collection)]
 pub(crate) struct CollectionView<'a> {
     /// `kind/name`.
-    #[schema(schema_with = schema::collection)]
+    #[schema(value_type = schema::CollectionKey)]
     pub(crate) collection: &'a CollectionKey,
     /// The kind.
-    #[schema(schema_with = schema::kind)]
+    #[schema(value_type = schema::Kind)]
     pub(crate) kind: &'a str,
     /// The name.
-    #[schema(schema_with = schema::name)]
+    #[schema(value_type = schema::CollectionName)]
     pub(crate) name: &'a str,
     /// The number of its newest event.
-    #[schema(schema_with = schema::number)]
+    #[schema(value_type = schema::Number)]
     pub(crate) seq: u64,
     /// When it was created.
-    #[schema(schema_with = schema::time)]
+    #[schema(value_type = schema::Time)]
     pub(crate) created_at: String,
     /// The store's epoch: event numbers of another epoch mean nothing here.
-    #[schema(schema_with = schema::number)]
+    #[schema(value_type = schema::Number)]
     pub(crate) epoch: u64,
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::faulty::Fault;
 use crate::server::{START_MS, Server, at, person};
 
 /// E3: who, what, when, why, before, after; found by each of them.
@@ -93,6 +94,43 @@ async fn e03_verifying_walks_every_chain_and_says_so_in_words_and_numbers() {
     let eve = s.get("eve:admin:raffle", "/v1/audit/verify").await.status(200).json();
     assert_eq!(eve["summary"], "2 events in 1 collection: every link holds");
     s.get("ana", "/v1/audit/verify").await.code(403, "forbidden");
+}
+
+/// E3, I17: a changed, a dropped and a moved event show, and are named.
+#[tokio::test]
+async fn e03_a_chain_that_was_tampered_with_does_not_verify() {
+    let s = Server::new();
+    for item in ["a", "b", "c"] {
+        s.lock("ana", item).await;
+    }
+    let table = [
+        (Fault::Changed(2), 4, 2, "the event does not hash to what was kept"),
+        (Fault::CutAt(4), 3, 3, "the events end before the collection's head"),
+        (Fault::OtherHead, 4, 4, "the collection's head is not the end of its chain"),
+    ];
+    for (fault, events, seq, what) in table {
+        s.fail(fault);
+        let found = s.get("root", "/v1/audit/verify").await.status(200).json();
+        assert_eq!((&found["verified"], &found["broken"]), (&json!(false), &json!(1)), "{found}");
+        assert_eq!(found["breaks"], json!([{"collection": "lock/jobs", "seq": seq, "what": what}]));
+        assert_eq!(found["summary"], format!("{events} events in 1 collection: 1 break found"));
+    }
+}
+
+#[tokio::test]
+async fn e03_a_chain_whose_beginning_is_not_retained_is_walked_from_there() {
+    let s = Server::new();
+    for item in ["a", "b", "c"] {
+        s.lock("ana", item).await;
+    }
+    s.fail(Fault::From(3));
+    let found = s.get("root", "/v1/audit/verify").await.status(200).json();
+    assert_eq!(
+        (&found["verified"], &found["events"], &found["shortened"]),
+        (&json!(true), &json!(2), &json!(1))
+    );
+    let resync = s.get("ana", "/v1/collections/lock/jobs/events?since=1").await;
+    resync.refuses(410, "resync", json!({"epoch": 1, "first": 3, "last": 4}));
 }
 
 impl Server {

@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::http::{Method, header};
 use serde_json::{Value, json};
 
+use crate::faulty::Fault;
 use crate::server::{Call, Server};
 
 fn claims() -> Call {
@@ -172,6 +173,35 @@ async fn refusals_tell_nothing_of_the_inside_and_ask_for_credentials() {
         );
         for inside in ["serde", "tenure_", ".rs", "panicked"] {
             assert!(!refused.text().contains(inside), "{}", refused.text());
+        }
+    }
+}
+
+/// What is wrong inside is for the log, not for the caller.
+#[tokio::test]
+async fn a_store_that_fails_is_503_or_500_and_tells_nothing() {
+    let s = Server::new();
+    let (id, _) = s.lock("ana", "nightly").await;
+    let paths = [
+        format!("/v1/claims/{id}"),
+        "/v1/claims".into(),
+        "/v1/collections".into(),
+        "/v1/collections/lock/jobs".into(),
+        "/v1/collections/lock/jobs/items".into(),
+        "/v1/collections/lock/jobs/items/nightly".into(),
+        "/v1/collections/lock/jobs/items/nightly/explain".into(),
+        "/v1/collections/lock/jobs/events".into(),
+        "/v1/audit".into(),
+        "/v1/audit/verify".into(),
+        "/v1/policies".into(),
+        "/v1/policies/lock".into(),
+    ];
+    for (fault, status, code) in [(Fault::Away, 503, "away"), (Fault::Corrupt, 500, "internal")] {
+        s.fail(fault);
+        for path in &paths {
+            let refused = s.get("root", path).await.code(status, code);
+            assert!(!refused.text().contains("secret"), "{path}: {}", refused.text());
+            assert_eq!(refused.header("retry-after").is_empty(), status == 500, "{path}");
         }
     }
 }

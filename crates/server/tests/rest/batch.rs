@@ -153,7 +153,8 @@ async fn e04_a_batch_with_a_key_is_answered_again_as_before() {
     for atomic in [false, true] {
         let s = Server::new();
         let body = json!({"commands": [acquire(&["a"]), acquire(&["b"])], "atomic": atomic});
-        let call = |body: &Value| Call::new("ana", Method::POST, "/v1/batch").key("k").json(body);
+        let key = "k".repeat(256);
+        let call = |body: &Value| Call::new("ana", Method::POST, "/v1/batch").key(&key).json(body);
         let first = s.send(call(&body)).await.status(200);
         s.pass(5_000);
         let again = s.send(call(&body)).await.status(200);

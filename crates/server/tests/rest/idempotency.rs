@@ -132,6 +132,7 @@ async fn e04_a_key_has_1_to_256_visible_characters_and_stands_once() {
     s.send(call().key("")).await.invalid("Idempotency-Key");
     s.send(call().key(&"k".repeat(257))).await.invalid("Idempotency-Key");
     s.send(call().key("a").key("b")).await.invalid("Idempotency-Key");
+    s.send(call().key("a b")).await.invalid("Idempotency-Key");
     s.send(call().key("über")).await.invalid("Idempotency-Key");
     s.send(call().key(&"k".repeat(256))).await.status(201);
 }

@@ -19,6 +19,8 @@ use tenure_store::memory::{Memory, MemoryView};
 use tenure_store::{Batch, Error, Reader, Store, Want};
 use tower::ServiceExt;
 
+use crate::faulty::{Fault, Faulty};
+
 /// When every server starts: 2026-01-02T03:04:05.678Z.
 pub(crate) const START_MS: i64 = 1_767_323_045_678;
 pub(crate) const NOW: &str = "2026-01-02T03:04:05.678Z";
@@ -27,6 +29,7 @@ pub(crate) const NOW: &str = "2026-01-02T03:04:05.678Z";
 struct Lent {
     store: Option<Memory>,
     home: Arc<Mutex<Option<Memory>>>,
+    fault: Arc<Mutex<Fault>>,
 }
 
 impl Lent {
@@ -55,7 +58,7 @@ impl Store for Lent {
     }
 
     fn reader(&self) -> Arc<dyn Reader> {
-        self.store().reader()
+        Arc::new(Faulty { inner: self.store().reader(), fault: self.fault.clone() })
     }
 
     fn close(&mut self) -> Result<(), Error> {
@@ -70,6 +73,7 @@ pub(crate) struct Server {
     pub(crate) clock: ManualClock,
     pub(crate) engine: Engine,
     home: Arc<Mutex<Option<Memory>>>,
+    fault: Arc<Mutex<Fault>>,
 }
 
 impl Server {
@@ -79,12 +83,13 @@ impl Server {
 
     fn over(store: Memory, clock: ManualClock) -> Self {
         let home = Arc::new(Mutex::new(None));
-        let lent = Lent { store: Some(store), home: home.clone() };
+        let fault = Arc::new(Mutex::new(Fault::None));
+        let lent = Lent { store: Some(store), home: home.clone(), fault: fault.clone() };
         let engine = Engine::start(lent, clock.clone(), Options::default()).expect("starts");
         let (router, api) = router(App::new(engine.clone()));
         let router = router.layer(from_fn(check_access));
         let api = serde_json::to_value(api).expect("a document is JSON");
-        Self { router, api, clock, engine, home }
+        Self { router, api, clock, engine, home, fault }
     }
 
     /// Stops, and starts anew on what was kept.
@@ -94,7 +99,12 @@ impl Server {
         Self::over(store, self.clock.clone())
     }
 
-    /// Time passes, and is noticed.
+    /// From now on readers see the store like this.
+    pub(crate) fn fail(&self, fault: Fault) {
+        *self.fault.lock() = fault;
+    }
+
+    /// Time passes. Nobody sweeps.
     pub(crate) fn pass(&self, by_ms: i64) {
         self.clock.advance(by_ms);
     }
