@@ -43,7 +43,7 @@ impl App {
     pub fn with(engine: Engine, identity: Identity, metrics: Metrics) -> Self {
         let (verifying, stopping) = (Semaphore::new(1), watch::Sender::new(false));
         let hub = Hub::default();
-        Self(Arc::new(Inner { engine, verifying, identity, metrics, hub, stopping }))
+        Self(Arc::new(Inner { engine, identity, metrics, hub, stopping, verifying }))
     }
 
     /// Knows who somebody is.

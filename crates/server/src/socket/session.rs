@@ -202,7 +202,7 @@ impl Session {
 
     fn refuse(&self, pump: &mut Pump, id: Option<&str>, problem: &Problem) {
         if let Some(id) = id {
-            self.answer(pump, id, Err(problem.clone()))
+            self.answer(pump, id, Err(problem.clone()));
         } else {
             self.app.metrics().refused(problem.code);
             pump.push_text(message::error(problem));
