@@ -43,6 +43,7 @@ async fn r13_what_cannot_be_read_is_said_and_the_socket_goes_on() {
 async fn r13_binary_frames_and_large_messages_close_the_socket() {
     let server = Running::start().await;
     let mut socket = server.open(ADMIN, "task/x/ws").await;
+    socket.next().await;
     socket.0.send(Message::binary(vec![1, 2, 3])).await.unwrap();
     assert_eq!(socket.closed().await, (1003, json!({"reason": "binary", "cursor": 0, "epoch": 1})));
     let mut socket = server.open(ADMIN, "task/x/ws").await;

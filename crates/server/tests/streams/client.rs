@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
-use tenure_core::Expect;
 use tenure_core::command::PutItem;
-use tenure_core::{CollectionKey, Command, ItemId, Principal, Verb};
+use tenure_core::{CollectionKey, Command, Expect, ItemId, ItemWrite, Principal, Verb};
 use tenure_engine::{Engine, ManualClock, Options};
 use tenure_server::config::Config;
 use tenure_server::identity::Secret;
