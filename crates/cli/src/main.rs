@@ -1,7 +1,9 @@
 //! The binary `tenure`.
 
 mod bench;
+mod exit;
 mod progress;
+mod serve;
 mod store;
 
 use std::process::ExitCode;
@@ -21,6 +23,11 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run the server.
+    Serve(serve::Serve),
+    /// Look at the configuration.
+    #[command(subcommand)]
+    Config(serve::ConfigCommand),
     /// Copy a data folder, also while a server uses it.
     Backup(store::Backup),
     /// Make a data folder out of a backup. Every token and event number jumps ahead, so that nothing
@@ -34,7 +41,18 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help that was asked for is no mistake.
+            let code = if error.use_stderr() { ExitCode::from(exit::USAGE) } else { ExitCode::SUCCESS };
+            let _ = error.print();
+            return code;
+        }
+    };
+    let result = match cli.command {
+        Command::Serve(serve) => serve.run(),
+        Command::Config(config) => config.run(),
         Command::Backup(backup) => backup.run(),
         Command::Restore(restore) => restore.run(),
         Command::Check(check) => check.run(),
@@ -42,9 +60,6 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("tenure: {error}");
-            ExitCode::FAILURE
-        }
+        Err(error) => exit::report(&*error),
     }
 }
