@@ -68,8 +68,18 @@ pub(crate) enum ConfigCommand {
 impl Settings {
     /// Reads every source and looks at the whole. All that is wrong is told at once.
     fn load(self) -> Result<Config> {
-        let Self { config, listen, data, database_url, redis, demo, tls_cert, tls_key, log_level, log_format } =
-            self;
+        let Self {
+            config,
+            listen,
+            data,
+            database_url,
+            redis,
+            demo,
+            tls_cert,
+            tls_key,
+            log_level,
+            log_format,
+        } = self;
         let flags = Flags {
             config,
             listen,
