@@ -11,6 +11,11 @@ pub(crate) const LOST: u8 = 20;
 pub(crate) const USAGE: u8 = 64;
 /// The server cannot be reached.
 pub(crate) const UNAVAILABLE: u8 = 69;
+/// The server does not accept the key, or its role.
+pub(crate) const NOT_ALLOWED: u8 = 77;
+/// The command cannot be run, and is not there: as shells say it.
+pub(crate) const CANNOT_RUN: u8 = 126;
+pub(crate) const NOT_THERE: u8 = 127;
 
 /// An end with a code of its own.
 #[derive(Debug)]

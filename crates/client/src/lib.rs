@@ -1,7 +1,7 @@
 //! The Rust client of Tenure: who holds what, until when.
 //!
 //! ```
-//! # #[path = "../tests/support/mod.rs"] mod support;
+//! # #[path = "../tests/client/support/mod.rs"] mod support;
 //! # #[tokio::main] async fn main() -> Result<(), tenure_client::Error> {
 //! # let server = support::Server::start().await;
 //! # let (url, key) = (server.url(), support::ADMIN);

@@ -11,20 +11,20 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 #[allow(dead_code, reason = "not every test that includes this needs it")]
-pub const ADMIN: &str = "the-administrators-own-key-of-the-tests";
+pub(crate) const ADMIN: &str = "the-administrators-own-key-of-the-tests";
 
 #[allow(dead_code, reason = "not every test that includes this needs all of it")]
-pub struct Server {
-    pub address: SocketAddr,
-    pub clock: ManualClock,
-    pub engine: Engine,
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    pub(crate) clock: ManualClock,
+    pub(crate) engine: Engine,
     stop: Option<oneshot::Sender<()>>,
     running: Option<JoinHandle<()>>,
 }
 
 #[allow(dead_code, reason = "not every test that includes this needs all of it")]
 impl Server {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let clock = ManualClock::at(1_767_323_045_678);
         let metrics = Metrics::new();
         let options = Options { observer: metrics.observer(), ..Options::default() };
@@ -47,12 +47,12 @@ impl Server {
         Self { address, clock, engine, stop: Some(stop), running: Some(running) }
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// Nobody answers any more; the engine goes on.
-    pub async fn close(&mut self) {
+    pub(crate) async fn close(&mut self) {
         drop(self.stop.take());
         if let Some(running) = self.running.take() {
             running.await.expect("ends");
@@ -60,7 +60,7 @@ impl Server {
     }
 
     /// Answers again, at the same address.
-    pub async fn reopen(&mut self) {
+    pub(crate) async fn reopen(&mut self) {
         self.close().await;
         let (engine, clock) = (self.engine.clone(), self.clock.clone());
         *self = Self::on(engine, clock, Metrics::new(), self.address).await;
