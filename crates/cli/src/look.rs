@@ -127,11 +127,18 @@ impl Show {
     pub(crate) fn run(self) -> Result {
         if let Some((collection, item)) = item_of(&self.what) {
             let explanation = self.remote.ask(async |client| client.explain(collection, item).await)?;
-            if self.json { print(&explanation) } else { explain(&explanation) }
+            if self.json {
+                return print(&explanation);
+            }
+            explain(&explanation);
         } else {
             let claim = self.remote.ask(async |client| client.claim(&self.what).await)?;
-            if self.json { print(&claim) } else { show(&claim) }
+            if self.json {
+                return print(&claim);
+            }
+            show(&claim);
         }
+        Ok(())
     }
 }
 
@@ -197,7 +204,7 @@ pub(crate) fn table(heads: &[&str]) -> Table {
     table
 }
 
-fn show(claim: &ClaimInfo) -> Result {
+fn show(claim: &ClaimInfo) {
     println!("{}", claim.id);
     println!("  holds    {} in {}", claim.items.join(", "), claim.collection);
     println!("  holder   {}", claim.holder);
@@ -208,10 +215,9 @@ fn show(claim: &ClaimInfo) -> Result {
         (Some(ended_at), Some(reason)) => println!("  ended    {ended_at}, {}", reason.as_str()),
         _ => println!("  expires  {}, in {}", claim.expires_at, time(claim.expires_in_ms)),
     }
-    Ok(())
 }
 
-fn explain(explanation: &Explanation) -> Result {
+fn explain(explanation: &Explanation) {
     let Explanation { collection, item, claim, queue, refusal, history, .. } = explanation;
     println!("{collection}/{item}: {}", explanation.status.as_deref().unwrap_or("not there yet"));
     match claim {
@@ -238,7 +244,6 @@ fn explain(explanation: &Explanation) -> Result {
         let reason = tenancy.reason.map_or("", tenure_client::EndReason::as_str);
         println!("  {since} – {end}  {holder}  {reason}");
     }
-    Ok(())
 }
 
 fn line(event: &Event) -> String {

@@ -209,7 +209,7 @@ impl Client {
         let mut path = format!("{path}?limit={}", limit.clamp(1, 1_000));
         let given = query.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?)));
         for (name, value) in given.chain(after.map(|after| (place, after))) {
-            path.push_str(&format!("&{name}={}", part(value)));
+            path.extend(["&", name, "=", &part(value)]);
         }
         Ok(self.http().json(Call::get(path)).await?.1)
     }

@@ -86,13 +86,13 @@ impl Claim {
             turn: Mutex::new(()),
             renews,
         });
-        let keeper = tokio::spawn(keep(shared.clone(), left / 3));
-        let claim = Self { shared, keeper };
-        // The grant came after a wait, so most of the time since the request may have been the wait's.
-        if Moment::now().since(sent) > left / 10 {
-            claim.shared.beat(None).await?;
-        }
-        Ok(claim)
+        // The grant may have come after a wait: counted from the request, its time may be over before it
+        // began. Until a heartbeat has answered, nobody may judge it by that.
+        let waited = Moment::now().since(sent) > left / 10;
+        let beaten = if waited { shared.beat(None, left).await.map(drop) } else { Ok(()) };
+        let claim = Self { keeper: tokio::spawn(keep(shared.clone(), left / 3)), shared };
+        // Dropped on the way out, it is released.
+        beaten.map(|()| claim)
     }
 
     /// Its id.
@@ -151,7 +151,7 @@ impl Claim {
 
     /// Sends a heartbeat now, telling how long the person has done nothing real.
     pub async fn heartbeat(&self, idle: Option<Duration>) -> Result<Beat, Error> {
-        let beat = self.shared.beat(idle).await;
+        let beat = self.shared.beat(idle, self.left()).await;
         self.shared.moved.notify_one();
         beat
     }
@@ -221,7 +221,8 @@ impl Shared {
         Call::new(Method::DELETE, format!("/v1/claims/{}", part(&self.id)))
     }
 
-    async fn beat(&self, idle: Option<Duration>) -> Result<Beat, Error> {
+    /// Sends a heartbeat, with so much time left.
+    async fn beat(&self, idle: Option<Duration>, left: Duration) -> Result<Beat, Error> {
         let _turn = self.turn.lock().await;
         let mut body = Map::new();
         body.insert("token".to_owned(), json!(self.info.lock().token));
@@ -230,7 +231,7 @@ impl Shared {
         }
         let mut call = Call::post(self.path("heartbeat"), Value::Object(body));
         // An answer after the deadline helps nobody, and one try must not use up the time of the next.
-        call.time = call.time.min(self.deadline.lock().left() / 2).max(BEAT_MIN);
+        call.time = call.time.min(left / 2).max(BEAT_MIN);
         let sent = Moment::now();
         let answer = self.http.json::<Beat>(call).await;
         self.note(sent, answer.as_ref().map(|(_, beat)| beat.expires_in_ms));
@@ -311,7 +312,7 @@ async fn keep(shared: Arc<Shared>, first: Duration) {
             () = next.reached(), if shared.renews => {}
         }
         let beat = tokio::select! {
-            beat = shared.beat(None) => beat,
+            beat = shared.beat(None, deadline.left()) => beat,
             () = deadline.reached() => continue,
         };
         let pause = match beat {

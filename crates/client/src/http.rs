@@ -221,7 +221,8 @@ pub(crate) fn part(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
             part.push(char::from(byte));
         } else {
-            part.push_str(&format!("%{byte:02X}"));
+            let digit = |value: u8| char::from(b"0123456789ABCDEF"[usize::from(value)]);
+            part.extend(['%', digit(byte >> 4), digit(byte & 15)]);
         }
     }
     part

@@ -25,7 +25,7 @@ const WAITING_MAX: usize = 256;
 /// The first pause before connecting again, and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(15));
 /// The server sends something at least every 15 seconds; a connection that is silent for longer is dead.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
+const SILENCE_MAX: Duration = Duration::from_mins(1);
 
 /// A place in a collection's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,10 +148,8 @@ impl Follow {
         let mut body = self.http.open(call.header("accept", "text/event-stream")).await?.into_body();
         let mut parser = Parser::default();
         loop {
-            let frame = match tokio::time::timeout(SILENCE_MAX, body.frame()).await {
-                Ok(Some(Ok(frame))) => frame,
-                Ok(Some(Err(_)) | None) | Err(_) => return Ok(Ended::Broken),
-            };
+            let heard = tokio::time::timeout(SILENCE_MAX, body.frame()).await;
+            let Ok(Some(Ok(frame))) = heard else { return Ok(Ended::Broken) };
             let Ok(bytes) = frame.into_data() else { continue };
             for message in parser.feed(&bytes).map_err(|what| Error::Confused(what.to_owned()))? {
                 self.retry = RETRY.0;

@@ -11,7 +11,7 @@ use crate::bench::Result;
 use crate::exit::{CANNOT_RUN, Exit, NOT_THERE};
 
 pub(super) struct Child {
-    child: tokio::process::Child,
+    process: tokio::process::Child,
     pid: Option<Pid>,
     /// At a terminal the command shares our group, or it could not read its keys; otherwise it leads one of
     /// its own, and what it starts is stopped with it.
@@ -34,17 +34,17 @@ impl Child {
         if leads_group {
             command.process_group(0);
         }
-        let child = command.spawn().map_err(|error| {
+        let process = command.spawn().map_err(|error| {
             let code = if error.kind() == ErrorKind::NotFound { NOT_THERE } else { CANNOT_RUN };
             Exit::new(code, format!("{}: {error}", program.display()))
         })?;
-        let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        Ok(Self { child, pid, leads_group, code: None })
+        let pid = process.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        Ok(Self { process, pid, leads_group, code: None })
     }
 
     /// Its exit code, as shells say it.
     pub(super) async fn wait(&mut self) -> Result<i32> {
-        let status = self.child.wait().await?;
+        let status = self.process.wait().await?;
         let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
         self.code = Some(code);
         Ok(code)
@@ -54,7 +54,7 @@ impl Child {
     pub(super) fn pass(&self, number: i32) {
         // The terminal has sent these to everyone in the group already.
         let from_keys = number == Signal::INT.as_raw() || number == Signal::QUIT.as_raw();
-        if !(from_keys && !self.leads_group)
+        if (!from_keys || self.leads_group)
             && let Some(signal) = Signal::from_named_raw(number)
         {
             self.send(signal);

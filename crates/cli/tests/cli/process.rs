@@ -38,16 +38,18 @@ impl Server {
     }
 
     pub(crate) fn of(mut command: Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("starts");
-        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
-        let mut said = Vec::new();
-        loop {
-            let line = lines.next().expect("it says where it listens").expect("text");
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("starts");
+        // Whole from the start, so that it is ended whatever comes.
+        let mut server = Self { child, said: Vec::new(), url: String::new() };
+        for line in BufReader::new(server.child.stdout.take().expect("piped")).lines() {
+            let line = line.expect("text");
             if let Some(url) = line.strip_prefix("Listening on ") {
-                return Self { child, said, url: url.to_owned() };
+                url.clone_into(&mut server.url);
+                return server;
             }
-            said.push(line);
+            server.said.push(line);
         }
+        panic!("it never listened: {:?}", server.said);
     }
 
     /// A command that asks this server.
@@ -100,6 +102,6 @@ pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
         assert!(begun.elapsed() < Duration::from_secs(30), "never: {what}");
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::yield_now();
     }
 }

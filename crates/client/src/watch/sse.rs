@@ -83,6 +83,6 @@ mod tests {
     #[test]
     fn a_line_without_end_is_refused() {
         let mut parser = Parser::default();
-        assert!((0..20).any(|_| parser.feed(&[b'x'; 100_000]).is_err()));
+        assert!((0..20).any(|_| parser.feed(&vec![b'x'; 100_000]).is_err()));
     }
 }

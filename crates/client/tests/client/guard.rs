@@ -67,13 +67,28 @@ async fn i5_the_guards_deadline_is_never_later_than_the_servers() {
 }
 
 #[tokio::test]
-async fn a_guard_that_waited_counts_from_a_heartbeat() {
+async fn a_guard_waits_for_another_with_the_same_key() {
     let (_server, client) = start().await;
     let first = client.acquire("lock/jobs", ["nightly"]).ttl(60 * SECOND).await.expect("granted");
     let waits = client.acquire("lock/jobs", ["nightly"]).ttl(SECOND).wait(10 * SECOND);
     let waiting = tokio::spawn(waits.into_future());
-    tokio::time::sleep(SECOND + SECOND / 5).await;
+    tokio::time::sleep(SECOND / 3).await;
     assert!(!waiting.is_finished(), "two guards with one key hold the same");
+    first.release().await.expect("released");
+    let second = soon(waiting).await.expect("no panic").expect("granted");
+    assert!(second.is_held() && second.left() > SECOND / 2);
+}
+
+#[tokio::test]
+async fn a_wait_longer_than_the_time_to_live_is_no_loss() {
+    let (server, client) = start().await;
+    let made = client.create_key("test", ("ana", "Ana"), "editor", None).await.expect("a key");
+    let ana = Client::new(&server.url(), &made.key.expect("its text")).expect("a client");
+    let first = client.acquire("lock/jobs", ["nightly"]).ttl(60 * SECOND).await.expect("granted");
+    let waits = ana.acquire("lock/jobs", ["nightly"]).ttl(SECOND).wait(10 * SECOND);
+    let waiting = tokio::spawn(waits.into_future());
+    // The client's clock is the machine's, and no claim is shorter than a second.
+    tokio::time::sleep(SECOND + SECOND / 10).await;
     first.release().await.expect("released");
     let second = soon(waiting).await.expect("no panic").expect("granted");
     assert!(second.is_held() && second.left() > SECOND / 2);

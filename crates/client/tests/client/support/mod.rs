@@ -10,10 +10,8 @@ use tenure_store::memory::Memory;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-#[allow(dead_code, reason = "not every test that includes this needs it")]
 pub(crate) const ADMIN: &str = "the-administrators-own-key-of-the-tests";
 
-#[allow(dead_code, reason = "not every test that includes this needs all of it")]
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) clock: ManualClock,
@@ -22,7 +20,6 @@ pub(crate) struct Server {
     running: Option<JoinHandle<()>>,
 }
 
-#[allow(dead_code, reason = "not every test that includes this needs all of it")]
 impl Server {
     pub(crate) async fn start() -> Self {
         let clock = ManualClock::at(1_767_323_045_678);
