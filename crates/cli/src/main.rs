@@ -1,12 +1,18 @@
 //! The binary `tenure`.
 
 mod bench;
+mod exit;
+mod look;
+mod manage;
 mod progress;
+mod remote;
+mod run;
+mod serve;
 mod store;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -21,6 +27,35 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run the server.
+    Serve(serve::Serve),
+    /// Look at the configuration.
+    #[command(subcommand)]
+    Config(serve::ConfigCommand),
+    /// Hold a claim around a command.
+    #[command(after_help = run::EXIT_CODES)]
+    Run(run::Run),
+    /// List claims.
+    Ls(look::Ls),
+    /// Explain an item, or show a claim.
+    Show(look::Show),
+    /// Follow a collection's events.
+    Watch(look::Watch),
+    /// Let go of a claim, or free an item by force.
+    Release(manage::Release),
+    /// Read the audit log.
+    Audit(look::Audit),
+    /// Manage API keys.
+    #[command(subcommand)]
+    Keys(manage::Keys),
+    /// Read or set a kind's policy.
+    #[command(subcommand)]
+    Policy(manage::PolicyCommand),
+    /// Print what a shell needs to complete commands.
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
     /// Copy a data folder, also while a server uses it.
     Backup(store::Backup),
     /// Make a data folder out of a backup. Every token and event number jumps ahead, so that nothing
@@ -34,7 +69,31 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help that was asked for is no mistake.
+            let code = if error.use_stderr() { ExitCode::from(exit::USAGE) } else { ExitCode::SUCCESS };
+            let _ = error.print();
+            return code;
+        }
+    };
+    let result = match cli.command {
+        Command::Serve(serve) => serve.run(),
+        Command::Config(config) => config.run(),
+        Command::Run(run) => run.run(),
+        Command::Ls(ls) => ls.run(),
+        Command::Show(show) => show.run(),
+        Command::Watch(watch) => watch.run(),
+        Command::Release(release) => release.run(),
+        Command::Audit(audit) => audit.run(),
+        Command::Keys(keys) => keys.run(),
+        Command::Policy(policy) => policy.run(),
+        Command::Completions { shell } => {
+            let mut command = Cli::command();
+            clap_complete::generate(shell, &mut command, "tenure", &mut std::io::stdout());
+            Ok(())
+        }
         Command::Backup(backup) => backup.run(),
         Command::Restore(restore) => restore.run(),
         Command::Check(check) => check.run(),
@@ -42,9 +101,6 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("tenure: {error}");
-            ExitCode::FAILURE
-        }
+        Err(error) => exit::report(&*error),
     }
 }

@@ -71,7 +71,7 @@ impl NewKey {
 
 impl Identity {
     /// Makes a key. A retry with the same idempotency key gets the same one.
-    pub(crate) async fn create_key(
+    pub async fn create_key(
         &self,
         actor: &Principal,
         new: NewKey,

@@ -1,0 +1,74 @@
+//! Which server, and the key to it. The key never stands on the command line, where every user of the
+//! machine could read it.
+
+use std::future::Future;
+use std::path::PathBuf;
+
+use clap::Args;
+use tenure_client::{Client, Error};
+
+use crate::bench::Result;
+use crate::exit::{Exit, NOT_ALLOWED, UNAVAILABLE, USAGE};
+
+#[derive(Args, Clone)]
+pub(crate) struct Remote {
+    /// The server.
+    #[arg(long, env = "TENURE_URL", value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    server: String,
+    /// A file with the API key. Without it the key is taken from TENURE_KEY.
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// Trust the certificates of this file instead of the system's.
+    #[arg(long, env = "TENURE_CA_FILE", value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+}
+
+impl Remote {
+    pub(crate) fn client(&self) -> Result<Client> {
+        let key = match &self.key_file {
+            Some(path) => std::fs::read_to_string(path)
+                .map_err(|error| Exit::new(USAGE, format!("{}: {error}", path.display())))?,
+            None => std::env::var("TENURE_KEY").map_err(|_| {
+                Exit::new(USAGE, "an API key is needed: set TENURE_KEY, or name a file with --key-file")
+            })?,
+        };
+        let key = key.trim();
+        let client = match &self.ca_file {
+            Some(path) => Client::with_authority(&self.server, key, path),
+            None => Client::new(&self.server, key),
+        };
+        Ok(client.map_err(|error| self.exit(&error))?)
+    }
+
+    /// Runs what asks the server, and turns its errors into sentences with exit codes.
+    pub(crate) fn ask<T>(
+        &self,
+        asking: impl AsyncFnOnce(&Client) -> std::result::Result<T, Error>,
+    ) -> Result<T> {
+        let client = self.client()?;
+        block_on(async { asking(&client).await.map_err(|error| self.exit(&error).into()) })
+    }
+
+    pub(crate) fn exit(&self, error: &Error) -> Exit {
+        match error {
+            Error::Unreachable(why) => Exit::new(
+                UNAVAILABLE,
+                format!(
+                    "no server answers at {}: {why}\nStart one with `tenure serve`, or name another with --server \
+                     or TENURE_URL.",
+                    self.server
+                ),
+            ),
+            Error::Invalid(_) => Exit::new(USAGE, error.to_string()),
+            Error::Refused(problem) if matches!(problem.status, 401 | 403) => {
+                Exit::new(NOT_ALLOWED, error.to_string())
+            }
+            _ => Exit::new(1, error.to_string()),
+        }
+    }
+}
+
+/// Runs to the end on a runtime of its own.
+pub(crate) fn block_on<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(future)
+}

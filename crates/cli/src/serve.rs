@@ -1,0 +1,186 @@
+//! `tenure serve` and `tenure config`: the configuration, the store and the server, put together.
+
+mod demo;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use tenure_engine::{Engine, Observer, Options, Report, StoreError, SystemClock};
+use tenure_server::config::{Config, ConfigError, Flags};
+use tenure_server::{Metrics, Server, own_routes, router_with, stop_signal};
+use tenure_store::embedded::Embedded;
+use tokio::sync::Notify;
+
+use crate::bench::Result;
+
+/// What the configuration says, unless these say otherwise.
+#[derive(Args)]
+pub(crate) struct Settings {
+    /// The configuration file [default: tenure.toml, if it is there].
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where to listen [default: 127.0.0.1:8080].
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// The data folder [default: ./tenure-data].
+    #[arg(long, value_name = "FOLDER")]
+    data: Option<String>,
+    /// A database instead of a data folder. Not supported yet.
+    #[arg(long, value_name = "URL")]
+    database_url: Option<String>,
+    /// Hints between nodes over one database. Not supported yet.
+    #[arg(long, value_name = "URL")]
+    redis: Option<String>,
+    /// Load people, a collection and items to try things on.
+    #[arg(long)]
+    demo: bool,
+    /// The certificate chain, to speak HTTPS. Read again on SIGHUP.
+    #[arg(long, value_name = "FILE")]
+    tls_cert: Option<String>,
+    /// The certificate's key.
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<String>,
+    /// How much is logged [default: info].
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
+    /// `pretty`, `json` or `auto` [default: auto].
+    #[arg(long, value_name = "FORM")]
+    log_format: Option<String>,
+}
+
+/// Run the server.
+#[derive(Args)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// Look at the configuration.
+#[derive(Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print the whole configuration as a commented tenure.toml, secrets masked.
+    Show(Settings),
+    /// Say what is wrong with it.
+    Check(Settings),
+}
+
+impl Settings {
+    /// Reads every source and looks at the whole. All that is wrong is told at once.
+    fn load(self) -> Result<Config> {
+        let Self {
+            config,
+            listen,
+            data,
+            database_url,
+            redis,
+            demo,
+            tls_cert,
+            tls_key,
+            log_level,
+            log_format,
+        } = self;
+        let flags = Flags {
+            config,
+            listen,
+            data,
+            database_url,
+            redis,
+            demo,
+            tls_cert,
+            tls_key,
+            log_level,
+            log_format,
+        };
+        // A variable that is not UTF-8 is none of ours.
+        let environment = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let config = Config::load(&flags, environment).map_err(|errors| sentence(&errors))?;
+        let mut errors = config.check();
+        if errors.is_empty() { Ok(config) } else { Err(sentence(&std::mem::take(&mut errors)).into()) }
+    }
+}
+
+fn sentence(errors: &[ConfigError]) -> String {
+    let lines: Vec<_> = errors.iter().map(|error| format!("\n  {error}")).collect();
+    format!("the configuration is wrong:{}", lines.concat())
+}
+
+impl ConfigCommand {
+    pub(crate) fn run(self) -> Result {
+        match self {
+            Self::Show(settings) => print!("{}", settings.load()?.show()),
+            Self::Check(settings) => {
+                for warning in settings.load()?.warnings() {
+                    println!("{warning}");
+                }
+                println!("The configuration is good.");
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Serve {
+    pub(crate) fn run(self) -> Result {
+        let config = self.settings.load()?;
+        if config.database_url.is_some() {
+            return Err("--database-url: PostgreSQL is not supported yet; leave it out, and the claims are \
+                        kept in the folder of --data"
+                .into());
+        }
+        tenure_server::log::init(&config.log)?;
+        for warning in config.warnings() {
+            tracing::warn!(key = warning.key, "{}", warning.reason);
+        }
+        let store = Embedded::open(&config.data, &tenure_store::embedded::Options::default())?;
+        let metrics = Metrics::new();
+        let failed = Arc::new(Notify::new());
+        let observer = Arc::new(Watching { metrics: metrics.observer(), failed: failed.clone() });
+        let engine = Engine::start(store, SystemClock::new(), Options { observer, ..Options::default() })?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let served = runtime.block_on(serve(&config, engine.clone(), metrics, &failed));
+        // The store's own words come first: what the server met may only follow from them.
+        engine.stop()?;
+        served
+    }
+}
+
+async fn serve(config: &Config, engine: Engine, metrics: Metrics, failed: &Notify) -> Result {
+    let told = stop_signal()?;
+    let mut server = Server::open(config, engine, metrics).await?;
+    if let Some(key) = server.take_first_key() {
+        println!("The administrator's key, shown only now: {}", key.secret.expose());
+    }
+    if config.demo {
+        demo::load(server.app()).await?;
+    }
+    let scheme = if server.is_tls() { "https" } else { "http" };
+    println!("Listening on {scheme}://{}", server.address());
+    let (routes, _) = router_with(server.app().clone(), own_routes());
+    let shutdown = async {
+        tokio::select! {
+            () = told => {}
+            () = failed.notified() => {}
+        }
+    };
+    server.run(routes, shutdown).await;
+    Ok(())
+}
+
+/// Passes on what the engine tells, and ends the process when the store has failed.
+struct Watching {
+    metrics: Arc<dyn Observer>,
+    failed: Arc<Notify>,
+}
+
+impl Observer for Watching {
+    fn turn(&self, report: &Report) {
+        self.metrics.turn(report);
+    }
+
+    fn failed(&self, error: &StoreError) {
+        self.metrics.failed(error);
+        self.failed.notify_one();
+    }
+}

@@ -1,0 +1,51 @@
+//! What there is to try things on: a few people with keys, and a collection of things to hold.
+
+use std::sync::Arc;
+
+use tenure_core::command::{Acquire, PutItem};
+use tenure_core::{CollectionKey, Command, Expect, ItemId, ItemWrite, Json, Principal, Reply, Verb};
+use tenure_server::App;
+use tenure_server::identity::{NewKey, demo_people};
+
+use crate::bench::Result;
+
+const COLLECTION: &str = "lock/demo";
+const ITEMS: &[(&str, &str)] = &[
+    ("meeting-room", "The room on the second floor"),
+    ("projector", "The one that works"),
+    ("staging", "The staging environment"),
+];
+
+/// Loads it once: a data folder that has the collection already is left as it is.
+pub(super) async fn load(app: &App) -> Result {
+    let collection = CollectionKey::new(COLLECTION)?;
+    let actor = Principal::new("demo", "Demonstration")?;
+    let ask = async |actor: &Principal, verb: Verb| {
+        let command = Command { collection: collection.clone(), actor: actor.clone(), verb };
+        app.engine().execute(command).await.outcome
+    };
+    if app.reader().collection(&collection)?.is_some() {
+        return Ok(());
+    }
+    for person in demo_people() {
+        let (who, role) = (person.principal.name.clone(), person.role);
+        let name = Arc::from(format!("demonstration: {who}"));
+        let new = NewKey { name, subject: person.principal, role, kinds: None };
+        let made = app.identity().create_key(&actor, new, None).await.map_err(|problem| problem.detail)?;
+        println!("{who}'s key ({role:?}), shown only now: {}", made.secret.expose());
+    }
+    // Last, so that a start that was cut off begins anew.
+    ask(&actor, Verb::CreateCollection).await?;
+    for (item, words) in ITEMS {
+        let data = Some(Json::of(&serde_json::json!({"about": words}))?);
+        let write = ItemWrite { item: ItemId::new(*item)?, status: None, data };
+        ask(&actor, Verb::PutItem(PutItem { write, expect: Expect::Any, guard: None })).await?;
+    }
+    let bruno = Principal::new("bruno", "Bruno")?;
+    let items = vec![ItemId::new("projector")?];
+    let acquire = Acquire { items, ttl_ms: Some(600_000), ..Acquire::default() };
+    if let Reply::Acquired { .. } = ask(&bruno, Verb::Acquire(acquire)).await? {
+        tracing::info!("Bruno holds {COLLECTION}/projector for ten minutes");
+    }
+    Ok(())
+}

@@ -1,0 +1,6 @@
+//! The binary, as people run it: a server on a port of its own, and commands that ask it.
+
+mod asking;
+mod process;
+mod run;
+mod serve;

@@ -1,0 +1,96 @@
+//! `tenure serve` and `tenure config`.
+
+use rustix::process::Signal;
+
+use crate::process::{ADMIN, Server, code, send, serve, tenure, text};
+
+#[test]
+fn the_first_start_prints_a_key_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let mut first = Server::of(serve(&data));
+    let key =
+        first.said.iter().find_map(|line| line.strip_prefix("The administrator's key, shown only now: "));
+    let key = key.expect("a key").to_owned();
+    let listed = first.ask(&["keys", "list", "--json"]).env("TENURE_KEY", &key).output().expect("runs");
+    assert_eq!(code(&listed), 0, "{}", text(&listed.stderr));
+    send(&first.child, Signal::TERM);
+    assert_eq!(first.child.wait().expect("ends").code(), Some(0));
+    let second = Server::of(serve(&data));
+    assert_eq!(second.said, Vec::<String>::new());
+    let listed = second.ask(&["keys", "list"]).env("TENURE_KEY", &key).output().expect("runs");
+    assert_eq!(code(&listed), 0);
+}
+
+#[test]
+fn a_claim_survives_a_kill_and_a_restart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut server = Server::start(folder.path());
+    let mut held = server.ask(&["run", "--key", "nightly", "--ttl", "60s", "--", "sleep", "60"]);
+    let mut holder = held.spawn().expect("starts");
+    crate::process::until("the claim", || {
+        !server.json(&["ls", "--json"]).as_array().expect("a list").is_empty()
+    });
+    let before = server.json(&["ls", "--json"]);
+    send(&server.child, Signal::KILL);
+    server.child.wait().expect("ends");
+    send(&holder, Signal::KILL);
+    holder.wait().expect("ends");
+    let again = Server::start(folder.path());
+    let after = again.json(&["ls", "--json"]);
+    assert_eq!((&before[0]["id"], &before[0]["token"]), (&after[0]["id"], &after[0]["token"]));
+    assert_eq!(after[0]["state"], "active");
+}
+
+#[test]
+fn the_demonstration_loads_once_and_says_who_is_who() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let demo = || {
+        let mut command = serve(folder.path());
+        command.arg("--demo").env("TENURE_ADMIN_KEY", ADMIN);
+        Server::of(command)
+    };
+    let first = demo();
+    assert_eq!(first.said.len(), 4, "{:?}", first.said);
+    let claims = first.json(&["ls", "--json"]);
+    assert_eq!(claims[0]["holder"]["id"], "bruno");
+    drop(first);
+    assert_eq!(demo().said.len(), 0);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("tenure.toml");
+    std::fs::write(&file, "lissen = \"127.0.0.1:1\"\n[limits]\nconnections = 0\n").expect("written");
+    let check = tenure().args(["config", "check", "--config"]).arg(&file).output().expect("runs");
+    let said = text(&check.stderr);
+    assert_eq!(code(&check), 1);
+    assert!(said.contains("lissen") && said.contains("did you mean listen?"), "{said}");
+    let served =
+        serve(folder.path()).args(["--database-url", "postgres://db/tenure"]).output().expect("runs");
+    assert_eq!(code(&served), 1);
+    assert!(text(&served.stderr).contains("not supported yet"), "{}", text(&served.stderr));
+    let usage = tenure().args(["serve", "--lissen", "x"]).output().expect("runs");
+    assert_eq!(code(&usage), 64);
+}
+
+#[test]
+fn what_is_shown_reads_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let shown = tenure().args(["config", "show", "--listen", "127.0.0.1:9"]).output().expect("runs");
+    assert!(text(&shown.stdout).contains("listen = \"127.0.0.1:9\""));
+    let file = folder.path().join("tenure.toml");
+    std::fs::write(&file, &shown.stdout).expect("written");
+    let check = tenure().args(["config", "check", "--config"]).arg(&file).output().expect("runs");
+    assert_eq!(code(&check), 0, "{}", text(&check.stderr));
+}
+
+#[test]
+fn a_second_server_on_the_same_folder_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let _first = Server::start(folder.path());
+    let second = serve(folder.path()).output().expect("runs");
+    assert_eq!(code(&second), 1);
+    assert!(!second.stderr.is_empty());
+}

@@ -1,0 +1,185 @@
+//! Taking a claim.
+//!
+//! The server takes a request of the same principal for the same items as a renewal, whichever process it
+//! comes from. A guard is exclusive between processes too: each has a session of its own, and a claim of
+//! another session is held by somebody else, also if that somebody uses the same key.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::claim::Claim;
+use crate::clock::{Moment, jittered, unique};
+use crate::http::{ANSWER_TIME, Call};
+use crate::types::{ClaimInfo, ClaimState};
+use crate::{Client, Error, Problem};
+
+/// The longest single wait that every kind's policy allows by default; a longer one is asked for again.
+const WAIT_MAX: Duration = Duration::from_secs(55);
+/// How often a claim of another session of the same principal is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How often a request whose outcome is unknown is sent again.
+const RETRIES: u32 = 3;
+
+/// A claim to be taken: await it.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is claimed until it is awaited"]
+pub struct Acquire {
+    client: Client,
+    collection: String,
+    items: Vec<String>,
+    session: Option<String>,
+    ttl: Option<Duration>,
+    wait: Duration,
+    data: Option<Value>,
+    renews: bool,
+}
+
+impl Acquire {
+    pub(crate) fn new(client: Client, collection: &str, items: Vec<String>) -> Self {
+        Self {
+            client,
+            collection: collection.to_owned(),
+            items,
+            session: None,
+            ttl: None,
+            wait: Duration::ZERO,
+            data: None,
+            renews: true,
+        }
+    }
+
+    /// The caller's tab or worker instance: who comes back with the same one gets its claim back. Without
+    /// it every guard has one of its own.
+    pub fn session(mut self, session: impl Into<String>) -> Self {
+        self.session = Some(session.into());
+        self
+    }
+
+    /// Another time to live than the kind's, within its bounds.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// How long to wait for held items, first come first served.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// A document that goes with the claim.
+    pub fn data(mut self, data: Value) -> Self {
+        self.data = Some(data);
+        self
+    }
+
+    /// The guard sends no heartbeats: the caller does, with [`Claim::heartbeat`].
+    pub fn by_hand(mut self) -> Self {
+        self.renews = false;
+        self
+    }
+
+    async fn run(self) -> Result<Claim, Error> {
+        let session = match &self.session {
+            Some(session) => session.clone(),
+            None => unique()?,
+        };
+        let until = Moment::now().plus(self.wait);
+        loop {
+            if let Some(claim) = self.held_by_another_session(&session).await? {
+                if until.is_past() {
+                    return Err(held(&claim));
+                }
+                tokio::time::sleep(jittered(LOOK_EVERY)).await;
+                continue;
+            }
+            let wait = until.left().min(WAIT_MAX);
+            match self.ask(&session, wait).await {
+                // Another session came in between.
+                Ok((_, claim)) if claim.session.as_deref() != Some(&session) => {
+                    if until.is_past() {
+                        return Err(held(&claim));
+                    }
+                }
+                Ok((sent, claim)) => {
+                    return Claim::start(self.client.http().clone(), sent, claim, self.renews).await;
+                }
+                Err(error) if error.code() == Some("held") && !until.is_past() => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The claim that another session of the same principal has: the server would renew that one.
+    async fn held_by_another_session(&self, session: &str) -> Result<Option<ClaimInfo>, Error> {
+        let Some(item) = self.items.first() else { return Ok(None) };
+        match self.client.explain(&self.collection, item).await {
+            Ok(explanation) if explanation.claimable => {
+                Ok(explanation.claim.filter(|claim| claim.session.as_deref() != Some(session)))
+            }
+            Ok(_) => Ok(None),
+            // Asking in earnest gives the better answer.
+            Err(Error::Refused(problem)) if problem.code == "not_found" => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Asks once, and again with the same idempotency key while the outcome is unknown. The moment is that
+    /// before the first request: a repeated answer counts from then.
+    async fn ask(&self, session: &str, wait: Duration) -> Result<(Moment, ClaimInfo), Error> {
+        let mut body = Map::new();
+        body.insert("collection".to_owned(), json!(self.collection));
+        body.insert("items".to_owned(), json!(self.items));
+        body.insert("session".to_owned(), json!(session));
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        if let Some(ttl) = self.ttl {
+            body.insert("ttl_ms".to_owned(), json!(ms(ttl)));
+        }
+        if !wait.is_zero() {
+            body.insert("wait_ms".to_owned(), json!(ms(wait)));
+        }
+        if let Some(data) = &self.data {
+            body.insert("data".to_owned(), data.clone());
+        }
+        let mut call = Call::post("/v1/claims", Value::Object(body)).header("idempotency-key", unique()?);
+        call.time = wait + ANSWER_TIME;
+        let sent = Moment::now();
+        let mut tries = 0;
+        loop {
+            match self.client.http().json::<ClaimInfo>(call.clone()).await {
+                Ok((_, claim)) => return Ok((sent, claim)),
+                Err(error) if error.is_temporary() && tries < RETRIES => {
+                    tries += 1;
+                    tokio::time::sleep(jittered(Duration::from_millis(100 << tries))).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl IntoFuture for Acquire {
+    type Output = Result<Claim, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}
+
+/// The refusal that the server would give to somebody else.
+fn held(claim: &ClaimInfo) -> Error {
+    debug_assert_eq!(claim.state, ClaimState::Active);
+    let item = claim.items.first().map_or("", String::as_str);
+    let detail = format!("{item} is held by {} in another session until {}", claim.holder, claim.expires_at);
+    let retry_after_s = Some(claim.expires_in_ms.div_ceil(1_000).max(1));
+    let items = json!([{
+        "item": item, "why": "held", "holder": claim.holder,
+        "since": claim.since, "expires_at": claim.expires_at,
+    }]);
+    let body = Map::from_iter([("code".to_owned(), json!("held")), ("items".to_owned(), items)]);
+    Error::Refused(Box::new(Problem { status: 409, code: "held".to_owned(), detail, retry_after_s, body }))
+}

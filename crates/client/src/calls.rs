@@ -1,0 +1,222 @@
+//! Plain calls: look, list, override, administer.
+
+use hyper::Method;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tenure_core::{CollectionKey, Policy};
+
+use crate::http::{Call, part};
+use crate::types::{ClaimInfo, Event, Explanation, Item, KeyInfo, KindPolicy};
+use crate::{Client, Error};
+
+/// Which claims; what is `None` does not matter.
+#[derive(Clone, Debug, Default)]
+pub struct ClaimsFilter {
+    /// Of this collection.
+    pub collection: Option<String>,
+    /// Of this holder, by id.
+    pub holder: Option<String>,
+    /// In this state: `active`, `expired`, …
+    pub state: Option<String>,
+}
+
+/// Which rows of the audit log; what is `None` does not matter.
+#[derive(Clone, Debug, Default)]
+pub struct AuditFilter {
+    /// By this actor, by id.
+    pub actor: Option<String>,
+    /// With this action.
+    pub action: Option<String>,
+    /// In this collection.
+    pub collection: Option<String>,
+    /// About this item.
+    pub item: Option<String>,
+    /// At this time or later, RFC 3339.
+    pub from: Option<String>,
+    /// Before this time.
+    pub to: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Claims {
+    claims: Vec<ClaimInfo>,
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Items {
+    items: Vec<Item>,
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Rows {
+    rows: Vec<Event>,
+    next: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Keys {
+    keys: Vec<KeyInfo>,
+}
+
+#[derive(Deserialize)]
+struct Freed {
+    claim: Option<ClaimInfo>,
+}
+
+impl Client {
+    /// At most `limit` claims, by collection and number.
+    pub async fn claims(&self, filter: &ClaimsFilter, limit: usize) -> Result<Vec<ClaimInfo>, Error> {
+        let ClaimsFilter { collection, holder, state } = filter;
+        let query = [("collection", collection), ("holder", holder), ("state", state)];
+        let mut found = Vec::new();
+        let mut after = None;
+        loop {
+            let page: Claims =
+                self.page("/v1/claims", &query, "after", after.as_deref(), limit - found.len()).await?;
+            found.extend(page.claims);
+            after = page.next;
+            if after.is_none() || found.len() >= limit {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// One claim, as it is now.
+    pub async fn claim(&self, id: &str) -> Result<ClaimInfo, Error> {
+        Ok(self.http().json(Call::get(format!("/v1/claims/{}", part(id)))).await?.1)
+    }
+
+    /// At most `limit` items of a collection, each with the claim that holds it.
+    pub async fn items(&self, collection: &str, limit: usize) -> Result<Vec<Item>, Error> {
+        let path = format!("{}/items", path_of(collection)?);
+        let mut found = Vec::new();
+        let mut after = None;
+        loop {
+            let page: Items = self.page(&path, &[], "after", after.as_deref(), limit - found.len()).await?;
+            found.extend(page.items);
+            after = page.next;
+            if after.is_none() || found.len() >= limit {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Who holds an item, who waits, who held it, and why the caller would be refused.
+    pub async fn explain(&self, collection: &str, item: &str) -> Result<Explanation, Error> {
+        let path = format!("{}/items/{}/explain", path_of(collection)?, part(item));
+        Ok(self.http().json(Call::get(path)).await?.1)
+    }
+
+    /// Lets go of a claim of one's own, by id. For a claim of this process use its guard.
+    pub async fn release(&self, id: &str) -> Result<(), Error> {
+        self.http().nothing(Call::new(Method::DELETE, format!("/v1/claims/{}", part(id)))).await
+    }
+
+    /// Frees an item, whoever holds it; the claim that ended, if there was one. For administrators, audited.
+    pub async fn force_release(
+        &self,
+        collection: &str,
+        item: &str,
+        reason: &str,
+    ) -> Result<Option<ClaimInfo>, Error> {
+        let path = format!("{}/items/{}/force-release", path_of(collection)?, part(item));
+        let freed: Freed = self.http().json(Call::post(path, json!({"reason": reason}))).await?.1;
+        Ok(freed.claim)
+    }
+
+    /// At most `limit` rows of the audit log, newest first. For administrators.
+    pub async fn audit(&self, filter: &AuditFilter, limit: usize) -> Result<Vec<Event>, Error> {
+        let AuditFilter { actor, action, collection, item, from, to } = filter;
+        let query = [
+            ("actor", actor),
+            ("action", action),
+            ("collection", collection),
+            ("item", item),
+            ("from", from),
+            ("to", to),
+        ];
+        let mut found = Vec::new();
+        let mut cursor = None;
+        loop {
+            let page: Rows =
+                self.page("/v1/audit", &query, "cursor", cursor.as_deref(), limit - found.len()).await?;
+            found.extend(page.rows);
+            cursor = page.next;
+            if cursor.is_none() || found.len() >= limit {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Walks the audit log's chains; the server's report.
+    pub async fn verify_audit(&self) -> Result<Value, Error> {
+        Ok(self.http().json(Call::get("/v1/audit/verify")).await?.1)
+    }
+
+    /// Every API key, without its text. For administrators.
+    pub async fn keys(&self) -> Result<Vec<KeyInfo>, Error> {
+        Ok(self.http().json::<Keys>(Call::get("/v1/keys")).await?.1.keys)
+    }
+
+    /// Makes an API key. The answer is the only place where its text stands.
+    pub async fn create_key(
+        &self,
+        name: &str,
+        subject: (&str, &str),
+        role: &str,
+        kinds: Option<&[String]>,
+    ) -> Result<KeyInfo, Error> {
+        let (id, who) = subject;
+        let mut body = Map::new();
+        body.insert("name".to_owned(), json!(name));
+        body.insert("subject".to_owned(), json!({"id": id, "name": who}));
+        body.insert("role".to_owned(), json!(role));
+        if let Some(kinds) = kinds {
+            body.insert("kinds".to_owned(), json!(kinds));
+        }
+        Ok(self.http().json(Call::post("/v1/keys", Value::Object(body))).await?.1)
+    }
+
+    /// Revokes an API key, at once.
+    pub async fn revoke_key(&self, id: &str) -> Result<(), Error> {
+        self.http().nothing(Call::new(Method::DELETE, format!("/v1/keys/{}", part(id)))).await
+    }
+
+    /// A kind's policy. For administrators.
+    pub async fn policy(&self, kind: &str) -> Result<KindPolicy, Error> {
+        Ok(self.http().json(Call::get(format!("/v1/policies/{}", part(kind)))).await?.1)
+    }
+
+    /// Sets a kind's policy. For administrators.
+    pub async fn set_policy(&self, kind: &str, policy: &Policy) -> Result<KindPolicy, Error> {
+        let call = Call {
+            body: Some(serde_json::to_value(policy).map_err(|error| Error::Invalid(error.to_string()))?),
+            ..Call::new(Method::PUT, format!("/v1/policies/{}", part(kind)))
+        };
+        Ok(self.http().json(call).await?.1)
+    }
+
+    async fn page<T: serde::de::DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, &Option<String>)],
+        place: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<T, Error> {
+        let mut path = format!("{path}?limit={}", limit.clamp(1, 1_000));
+        let given = query.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?)));
+        for (name, value) in given.chain(after.map(|after| (place, after))) {
+            path.extend(["&", name, "=", &part(value)]);
+        }
+        Ok(self.http().json(Call::get(path)).await?.1)
+    }
+}
+
+/// The path of a collection, `kind/name`.
+pub(crate) fn path_of(collection: &str) -> Result<String, Error> {
+    let key = CollectionKey::new(collection).map_err(|refusal| Error::Invalid(refusal.to_string()))?;
+    Ok(format!("/v1/collections/{}/{}", part(key.kind()), part(key.name())))
+}

@@ -1,0 +1,201 @@
+//! A collection's events as they happen, over server-sent events. A broken connection is taken up again
+//! where it broke; nothing is left out and nothing comes twice. Where the server no longer has what came
+//! between, it says so.
+
+mod sse;
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::Stream;
+use http_body_util::BodyExt;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::calls::path_of;
+use crate::clock::jittered;
+use crate::http::{Call, Http};
+use crate::{Error, Event};
+use sse::{Message, Parser};
+
+/// Events that wait for a slow reader; then the connection waits too.
+const WAITING_MAX: usize = 256;
+/// The first pause before connecting again, and the longest.
+const RETRY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(15));
+/// The server sends something at least every 15 seconds; a connection that is silent for longer is dead.
+const SILENCE_MAX: Duration = Duration::from_mins(1);
+
+/// A place in a collection's events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    /// The epoch in which the number was seen.
+    pub epoch: u64,
+    /// The event's number.
+    pub seq: u64,
+}
+
+/// Where to begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Since {
+    /// With the first event that is kept.
+    #[default]
+    Beginning,
+    /// After this number, in whatever epoch.
+    Seq(u64),
+    /// After this place.
+    Cursor(Cursor),
+}
+
+/// What comes.
+#[derive(Clone, Debug)]
+pub enum Watched {
+    /// Something happened.
+    Event(Event),
+    /// Events are missing: read the items anew. What follows comes after this place.
+    Resync(Cursor),
+}
+
+/// A collection's events. Ends only with an error that trying again does not mend.
+#[derive(Debug)]
+pub struct Watch {
+    receiver: mpsc::Receiver<Result<Watched, Error>>,
+    task: JoinHandle<()>,
+}
+
+impl Watch {
+    pub(crate) fn start(http: Http, collection: &str, since: Since) -> Result<Self, Error> {
+        let path = format!("{}/events", path_of(collection)?);
+        let (sender, receiver) = mpsc::channel(WAITING_MAX);
+        let task = tokio::spawn(Follow { http, path, at: since, sender, retry: RETRY.0 }.run());
+        Ok(Self { receiver, task })
+    }
+
+    /// What comes next; `None` after an error.
+    pub async fn next(&mut self) -> Option<Result<Watched, Error>> {
+        self.receiver.recv().await
+    }
+}
+
+impl Stream for Watch {
+    type Item = Result<Watched, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.receiver.poll_recv(cx)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+struct Follow {
+    http: Http,
+    path: String,
+    at: Since,
+    sender: mpsc::Sender<Result<Watched, Error>>,
+    retry: Duration,
+}
+
+/// Why a connection ended.
+enum Ended {
+    /// Connect again.
+    Broken,
+    /// Nobody listens any more.
+    Unheard,
+}
+
+impl Follow {
+    async fn run(mut self) {
+        loop {
+            match self.connection().await {
+                Ok(Ended::Unheard) => return,
+                Ok(Ended::Broken) => {}
+                Err(error) if error.code() == Some("resync") => {
+                    let Error::Refused(problem) = &error else { return };
+                    let Some(cursor) = cursor_of(&Value::Object(problem.body.clone())) else {
+                        let _ = self.sender.send(Err(error)).await;
+                        return;
+                    };
+                    if self.resync(cursor).await.is_err() {
+                        return;
+                    }
+                }
+                Err(error) if error.is_temporary() => {
+                    tracing::debug!(%error, "the stream is broken; connecting again");
+                }
+                Err(error) => {
+                    let _ = self.sender.send(Err(error)).await;
+                    return;
+                }
+            }
+            tokio::time::sleep(jittered(self.retry)).await;
+            self.retry = (self.retry * 2).min(RETRY.1);
+        }
+    }
+
+    async fn connection(&mut self) -> Result<Ended, Error> {
+        let call = match self.at {
+            Since::Beginning => Call::get(format!("{}?since=0", self.path)),
+            Since::Seq(seq) => Call::get(format!("{}?since={seq}", self.path)),
+            Since::Cursor(Cursor { epoch, seq }) => {
+                Call::get(self.path.clone()).header("last-event-id", format!("{epoch}-{seq}"))
+            }
+        };
+        let mut body = self.http.open(call.header("accept", "text/event-stream")).await?.into_body();
+        let mut parser = Parser::default();
+        loop {
+            let heard = tokio::time::timeout(SILENCE_MAX, body.frame()).await;
+            let Ok(Some(Ok(frame))) = heard else { return Ok(Ended::Broken) };
+            let Ok(bytes) = frame.into_data() else { continue };
+            for message in parser.feed(&bytes).map_err(|what| Error::Confused(what.to_owned()))? {
+                self.retry = RETRY.0;
+                if self.hear(message).await.is_err() {
+                    return Ok(Ended::Unheard);
+                }
+            }
+        }
+    }
+
+    /// Fails when nobody listens any more.
+    async fn hear(&mut self, message: Message) -> Result<(), ()> {
+        let Message { event, data, id } = message;
+        if event == "resync" {
+            let said = serde_json::from_str(&data).ok().and_then(|value: Value| cursor_of(&value));
+            return match said.or_else(|| id.as_deref().and_then(cursor_of_id)) {
+                Some(cursor) => self.resync(cursor).await,
+                None => Ok(()),
+            };
+        }
+        // A type of a newer server, or a greeting.
+        let Ok(event) = serde_json::from_str::<Event>(&data) else { return Ok(()) };
+        let at = match id.as_deref().and_then(cursor_of_id) {
+            Some(cursor) => Since::Cursor(cursor),
+            None => Since::Seq(event.seq),
+        };
+        self.sender.send(Ok(Watched::Event(event))).await.map_err(drop)?;
+        // Only once it is handed over: a cut before sends it again.
+        self.at = at;
+        Ok(())
+    }
+
+    async fn resync(&mut self, cursor: Cursor) -> Result<(), ()> {
+        self.at = Since::Cursor(cursor);
+        self.sender.send(Ok(Watched::Resync(cursor))).await.map_err(drop)
+    }
+}
+
+/// `<epoch>-<seq>`
+fn cursor_of_id(id: &str) -> Option<Cursor> {
+    let (epoch, seq) = id.split_once('-')?;
+    Some(Cursor { epoch: epoch.parse().ok()?, seq: seq.parse().ok()? })
+}
+
+/// Where a resync says to go on.
+fn cursor_of(value: &Value) -> Option<Cursor> {
+    let number = |name: &str| value.get(name).and_then(Value::as_u64);
+    Some(Cursor { epoch: number("epoch")?, seq: number("last").or_else(|| number("seq"))? })
+}
