@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use tenure_engine::{Engine, Observer, Options, Report, StoreError, SystemClock};
 use tenure_server::config::{Config, ConfigError, Flags};
-use tenure_server::{Metrics, Server, own_routes, router_with, stop_signal};
+use tenure_server::{Metrics, Server, router, stop_signal};
 use tenure_store::embedded::Embedded;
 use tokio::sync::Notify;
 
@@ -157,7 +157,7 @@ async fn serve(config: &Config, engine: Engine, metrics: Metrics, failed: &Notif
     }
     let scheme = if server.is_tls() { "https" } else { "http" };
     println!("Listening on {scheme}://{}", server.address());
-    let (routes, _) = router_with(server.app().clone(), own_routes());
+    let (routes, _) = router(server.app().clone());
     let shutdown = async {
         tokio::select! {
             () = told => {}

@@ -16,6 +16,10 @@ async fn i19_every_role_gets_what_the_table_says_and_nothing_else() {
         let path = rule.path.replace("{id}", "lock~a~1").replace("{kind}", "lock").replace(['{', '}'], "");
         let body = if rule.method == "POST" { "{}" } else { "" };
         let nobody = world.send(rule.method, &path, &[], body).await;
+        // A socket may say who it is once it is open: its tests are with the streams.
+        if rule.path.ends_with("/ws") {
+            continue;
+        }
         let is_public = matches!(rule.may, May::Anyone);
         assert_eq!(nobody.short() != "401 unauthenticated", is_public, "nobody {} {path}", rule.method);
         for (role, key) in &keys {

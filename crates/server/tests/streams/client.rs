@@ -10,7 +10,7 @@ use tenure_core::{CollectionKey, Command, Expect, ItemId, ItemWrite, Principal, 
 use tenure_engine::{Engine, ManualClock, Options};
 use tenure_server::config::Config;
 use tenure_server::identity::Secret;
-use tenure_server::{App, Metrics, Server, own_routes, router_with};
+use tenure_server::{App, Metrics, Server, router};
 use tenure_store::memory::Memory;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
@@ -45,7 +45,7 @@ impl Running {
         let engine = Engine::start(Memory::default(), ManualClock::at(1_700_000_000_000), options).unwrap();
         let server = Server::open(&config, engine.clone(), metrics).await.unwrap();
         let (address, app) = (server.address(), server.app().clone());
-        let (routes, _) = router_with(app.clone(), own_routes());
+        let (routes, _) = router(app.clone());
         let (stop, stopped) = oneshot::channel::<()>();
         let task = tokio::spawn(server.run(routes, async move {
             let _ = stopped.await;

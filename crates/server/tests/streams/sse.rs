@@ -25,7 +25,7 @@ impl Events {
 
     /// More text; `false` at the end.
     async fn read(&mut self) -> bool {
-        let mut bytes = [0; 16_384];
+        let mut bytes = vec![0; 16_384];
         let length = tokio::time::timeout(SOON, self.stream.read(&mut bytes)).await.unwrap().unwrap_or(0);
         self.text.push_str(std::str::from_utf8(&bytes[..length]).unwrap());
         length > 0

@@ -19,7 +19,7 @@ impl Trial<'_> {
         if let Some(item) = &found {
             self.not_anothers(item)?;
         }
-        expected(put.expect, found.as_deref())?;
+        expected(put.expect, &put.write.item, found.as_deref())?;
         let write = Written {
             id: id.clone(),
             version: found.as_ref().map_or(1, |item| item.version + 1),
@@ -48,7 +48,7 @@ impl Trial<'_> {
         if let Some(claim) = self.holder_of(&item) {
             return Err(is_held(&item, &claim));
         }
-        expected(expect, Some(&item))?;
+        expected(expect, id, Some(&item))?;
         self.happens(Fact::ItemDeleted { before: written(&item), under });
         Ok(Reply::Done)
     }
@@ -85,10 +85,12 @@ fn is_held(item: &Item, claim: &Arc<Claim>) -> Refusal {
     gravest(vec![Unavailable { item: item.id.clone(), why: held(claim) }])
 }
 
-fn expected(expect: Expect, found: Option<&Item>) -> Result<(), Refusal> {
+fn expected(expect: Expect, id: &ItemId, found: Option<&Item>) -> Result<(), Refusal> {
     let current = found.map_or(0, |item| item.version);
     match expect {
         Expect::Any => Ok(()),
+        Expect::Present if current > 0 => Ok(()),
+        Expect::Present => Err(Refusal::not_found("item", id)),
         Expect::Absent if current == 0 => Ok(()),
         Expect::Absent => Err(Refusal::Conflict { expected: 0, current }),
         Expect::Version(version) if version == current => Ok(()),
