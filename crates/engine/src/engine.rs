@@ -1,8 +1,8 @@
 //! The engine on its thread, and the handle that everyone else holds.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -59,7 +59,8 @@ struct Handle {
     time: Arc<Time>,
     feed: Feed,
     reader: Arc<dyn Reader>,
-    waiters: Arc<Mutex<Waiters<ReplyTo>>>,
+    /// The loop's own: gone with it, however it ends, so that nobody waits for a loop that is gone.
+    waiters: Weak<Mutex<Waiters<ReplyTo>>>,
     thread: Mutex<Option<JoinHandle<Result<(), Error>>>>,
 }
 
@@ -170,7 +171,7 @@ impl Engine {
 
     /// How many callers wait for an item, and are still there.
     pub fn waiting(&self, collection: &CollectionKey, item: &ItemId) -> usize {
-        self.0.waiters.lock().count(collection, item)
+        self.0.waiters.upgrade().map_or(0, |waiters| waiters.lock().count(collection, item))
     }
 
     /// Looks at the timers now: for a clock that was moved by hand.
@@ -182,8 +183,9 @@ impl Engine {
     /// held items are told that it stops.
     pub fn stop(&self) -> Result<(), Error> {
         self.0.queue.close();
-        let thread = self.0.thread.lock().take();
-        match thread.map(JoinHandle::join) {
+        // Held to the end: whoever else stops it waits until it has stopped.
+        let mut thread = self.0.thread.lock();
+        match thread.take().map(JoinHandle::join) {
             None | Some(Ok(Ok(()))) => Ok(()),
             Some(Ok(Err(error))) => Err(error),
             Some(Err(panic)) => std::panic::resume_unwind(panic),
@@ -228,12 +230,16 @@ impl fmt::Debug for Engine {
     }
 }
 
-/// Closes the queue however the loop ends, so that nobody waits for a thread that is gone.
-struct Closing<'a>(&'a Queue);
+/// Closes the queue however the loop ends, and tells those in it, so that nobody waits for a thread
+/// that is gone.
+struct Closing<'a>(&'a Queue, &'a Time);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
-        self.0.abandon();
+        let server_time_ms = self.1.now_ms();
+        for pending in self.0.abandon() {
+            pending.ticket.send(Answer { server_time_ms, outcome: Err(Refused::Stopped), replayed: false });
+        }
     }
 }
 
@@ -243,7 +249,7 @@ fn run<S: Store>(
     time: &Time,
     options: &Options,
 ) -> Result<(), Error> {
-    let closing = Closing(queue);
+    let closing = Closing(queue, time);
     let mut answers = Vec::new();
     let mut answered = 0;
     loop {
@@ -256,6 +262,9 @@ fn run<S: Store>(
             Taken::Closed => break,
         };
         let result = turn.run(time.clock.now_ms(), inbox, &mut answers);
+        if result.is_err() {
+            turn.dismiss(&mut answers);
+        }
         time.newest_ms.fetch_max(turn.now_ms(), Ordering::AcqRel);
         answered = answers.len();
         let mut errands = Vec::new();

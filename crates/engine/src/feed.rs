@@ -5,6 +5,7 @@
 //! told that it lags, and that it must start anew only when its number is not retained any more.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -16,14 +17,28 @@ use crate::limits::{FEED_PAGE_MAX, FEED_RING_MAX};
 
 /// Where committed events are told.
 #[derive(Clone, Debug, Default)]
-pub struct Feed(Arc<Mutex<HashMap<CollectionKey, Weak<Channel>>>>);
+pub struct Feed(Arc<Mutex<Inner>>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    channels: HashMap<CollectionKey, Weak<Channel>>,
+    /// A commit is under way, and what it will tell has been chosen.
+    committing: bool,
+    /// Channels that were opened since: what is being committed is not for their rings.
+    late: Vec<Weak<Channel>>,
+}
 
 /// One collection's live readers share this.
 #[derive(Debug)]
 pub(crate) struct Channel {
     ring: Mutex<VecDeque<Arc<Sealed>>>,
     newest: watch::Sender<u64>,
+    /// The store may have what the ring has missed: raised once, for a channel that was opened late.
+    missed: AtomicBool,
 }
+
+/// The events of a commit that somebody follows.
+pub(crate) type Told = Vec<(Arc<Channel>, Vec<Arc<Sealed>>)>;
 
 /// Where a subscription begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,18 +82,23 @@ pub struct Subscription {
     /// What to deliver before anything else.
     first: Option<Delivery>,
     catching_up: bool,
+    /// It has looked into the store since its channel missed something.
+    looked_late: bool,
 }
 
 impl Feed {
-    /// The events of these entries that somebody follows.
-    pub(crate) fn select(&self, entries: &[Entry]) -> Vec<(Arc<Channel>, Vec<Arc<Sealed>>)> {
-        let channels = self.0.lock();
-        if channels.is_empty() {
-            return Vec::new();
+    /// A commit begins: the events of these entries that somebody follows. Until [`Feed::end`] is called
+    /// a new reader counts as late.
+    pub(crate) fn begin(&self, entries: &[Entry]) -> Told {
+        let mut inner = self.0.lock();
+        inner.committing = true;
+        let mut told = Told::new();
+        if inner.channels.is_empty() {
+            return told;
         }
-        let mut told: Vec<(Arc<Channel>, Vec<Arc<Sealed>>)> = Vec::new();
         for entry in entries.iter().filter(|entry| !entry.events.is_empty()) {
-            let Some(channel) = channels.get(&entry.collection).and_then(Weak::upgrade) else { continue };
+            let channel = inner.channels.get(&entry.collection).and_then(Weak::upgrade);
+            let Some(channel) = channel else { continue };
             match told.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &channel)) {
                 Some((_, events)) => events.extend(entry.events.iter().cloned()),
                 None => told.push((channel, entry.events.clone())),
@@ -87,8 +107,21 @@ impl Feed {
         told
     }
 
+    /// The commit is through, or has failed and there is nothing to tell.
+    pub(crate) fn end(&self, told: Told) {
+        Self::tell(told);
+        let mut inner = self.0.lock();
+        inner.committing = false;
+        let late = std::mem::take(&mut inner.late);
+        drop(inner);
+        for channel in late.iter().filter_map(Weak::upgrade) {
+            channel.missed.store(true, Ordering::Release);
+            channel.newest.send_modify(|_| {});
+        }
+    }
+
     /// They are committed: wake the readers.
-    pub(crate) fn tell(told: Vec<(Arc<Channel>, Vec<Arc<Sealed>>)>) {
+    pub(crate) fn tell(told: Told) {
         for (channel, events) in told {
             let Some(newest) = events.last().map(|sealed| sealed.event.seq) else { continue };
             let mut ring = channel.ring.lock();
@@ -108,7 +141,7 @@ impl Feed {
         from: From,
     ) -> Result<Subscription, Error> {
         // The channel comes first: what is committed from here on is in its ring, what was committed
-        // before is in the store.
+        // before is in the store, and what is being committed right now raises `missed`.
         let channel = self.channel(key);
         let newest = channel.newest.subscribe();
         let (cursor, first) = match from {
@@ -124,22 +157,30 @@ impl Feed {
         };
         let reader = reader.clone();
         // Until the first look into the store nobody knows what the ring has missed.
-        Ok(Subscription { key: key.clone(), reader, channel, newest, cursor, first, catching_up: true })
+        let (key, catching_up, looked_late) = (key.clone(), true, false);
+        Ok(Subscription { key, reader, channel, newest, cursor, first, catching_up, looked_late })
     }
 
     /// How many collections are followed.
     pub fn followed(&self) -> usize {
-        self.0.lock().values().filter(|channel| channel.strong_count() > 0).count()
+        self.0.lock().channels.values().filter(|channel| channel.strong_count() > 0).count()
     }
 
     fn channel(&self, key: &CollectionKey) -> Arc<Channel> {
-        let mut channels = self.0.lock();
-        if let Some(channel) = channels.get(key).and_then(Weak::upgrade) {
+        let mut inner = self.0.lock();
+        if let Some(channel) = inner.channels.get(key).and_then(Weak::upgrade) {
             return channel;
         }
-        channels.retain(|_, channel| channel.strong_count() > 0);
-        let channel = Arc::new(Channel { ring: Mutex::new(VecDeque::new()), newest: watch::Sender::new(0) });
-        channels.insert(key.clone(), Arc::downgrade(&channel));
+        inner.channels.retain(|_, channel| channel.strong_count() > 0);
+        let channel = Arc::new(Channel {
+            ring: Mutex::new(VecDeque::new()),
+            newest: watch::Sender::new(0),
+            missed: AtomicBool::new(false),
+        });
+        inner.channels.insert(key.clone(), Arc::downgrade(&channel));
+        if inner.committing {
+            inner.late.push(Arc::downgrade(&channel));
+        }
         channel
     }
 }
@@ -160,8 +201,16 @@ impl Subscription {
 
     /// The next delivery, if there is one now.
     pub fn try_next(&mut self) -> Result<Option<Delivery>, Error> {
+        // Who has to start anew is told so however often it asks: it never goes on over a gap.
+        if let Some(Delivery::Resync) = &self.first {
+            return Ok(Some(Delivery::Resync));
+        }
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
+        }
+        if !self.looked_late && self.channel.missed.load(Ordering::Acquire) {
+            self.looked_late = true;
+            self.catching_up = true;
         }
         if !self.catching_up {
             match self.read_ring() {
@@ -174,7 +223,10 @@ impl Subscription {
             }
         }
         match self.reader.events(&self.key, self.cursor, FEED_PAGE_MAX)? {
-            EventPage::Resync { .. } => Ok(Some(Delivery::Resync)),
+            EventPage::Resync { .. } => {
+                self.first = Some(Delivery::Resync);
+                Ok(Some(Delivery::Resync))
+            }
             EventPage::Events(events) => {
                 if events.len() < FEED_PAGE_MAX {
                     self.catching_up = false;

@@ -36,3 +36,8 @@ pub use tenure_store::{
     AuditFilter, ClaimFilter, ClaimRow, Error as StoreError, EventPage, ItemFilter, Page, Reader, Snapshot,
     Stats,
 };
+
+/// The README's example, kept compiling and running.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

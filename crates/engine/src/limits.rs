@@ -2,6 +2,11 @@
 
 /// Commands in one group commit. More would make the first of them wait for the last.
 pub const BATCH_MAX: usize = 2_048;
+/// Bytes of events in one group commit; what comes after them waits for the next. A quarter of a journal
+/// segment, so that a commit always fits.
+pub(crate) const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of events of one command: an atomic group cannot be split.
+pub(crate) const COMMAND_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Expiries beside them in one commit, so that a million deadlines at once don't hold up commands.
 pub(crate) const EXPIRIES_MAX: usize = 2_048;
 /// Commands waiting for the loop. A longer queue only makes everyone late; refuse instead.
@@ -19,3 +24,6 @@ pub const MARK_MS: i64 = 5_000;
 pub(crate) const EXPLAIN_EVENTS_MAX: usize = 100;
 /// A holder's own claims that explaining counts against the kind's limit.
 pub(crate) const EXPLAIN_CLAIMS_MAX: usize = 10_000;
+/// After the store refused for want of room or because it is away, overdue timers wait this long: a loop
+/// that tries at once would keep a core busy, and nobody else notices a fifth of a second.
+pub(crate) const RETRY_MS: i64 = 200;

@@ -54,11 +54,10 @@ impl Queue {
         self.arrived.notify_one();
     }
 
-    /// The loop is gone: whoever still waits is told by the loss of their ticket.
-    pub(crate) fn abandon(&self) {
+    /// The loop is gone: gives back whoever still waits, to be told.
+    pub(crate) fn abandon(&self) -> Vec<Pending<ReplyTo>> {
         self.close();
-        let abandoned = std::mem::take(&mut self.inner.lock().waiting);
-        drop(abandoned);
+        std::mem::take(&mut self.inner.lock().waiting)
     }
 
     /// Makes the loop take a turn now.

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tenure_core::command::{Acquire, How};
+use tenure_core::refusal::{Unavailable, Why};
 use tenure_core::{
     Changed, ClaimState, CollectionKey, Command, Fact, ItemId, Principal, Refusal, Reply, Rows, Verb, decide,
 };
 use tenure_store::{Entry, Kept, ReplyKey, View};
 
-use crate::limits::EXPIRIES_MAX;
+use crate::limits::{BATCH_BYTES_MAX, COMMAND_BYTES_MAX, EXPIRIES_MAX};
 use crate::overlay::Overlay;
 use crate::planted::{Bug, Planted};
 use crate::timers::{Timer, Timers};
@@ -29,7 +30,11 @@ pub(crate) struct Round<'a, V, T> {
     freed: Vec<(CollectionKey, BTreeSet<ItemId>)>,
     /// Timers taken out in this turn, to be put back should it fail.
     pub(crate) due: Vec<Timer>,
+    /// How many more claims are active after it.
+    pub(crate) active: i64,
     pub(crate) report: Report,
+    /// Bytes of the events so far.
+    bytes: usize,
 }
 
 impl<'a, V: View, T: Ticket> Round<'a, V, T> {
@@ -50,31 +55,53 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             answers: Vec::new(),
             freed: Vec::new(),
             due: Vec::new(),
+            active: 0,
             report: Report::default(),
+            bytes: 0,
         }
+    }
+
+    /// What is decided fills a commit; the rest must wait for the next.
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes >= BATCH_BYTES_MAX
     }
 
     /// Claims whose time is up end before anything else is decided, so nobody overtakes a waiter.
     pub(crate) fn expire_due(&mut self) {
         for _ in 0..EXPIRIES_MAX {
-            let Some(timer) = self.timers.pop_due(self.now_ms) else { return };
+            let Some(timer) = self.timers.pop_due(self.now_ms) else { break };
             let Some(claim) = self.overlay.claim(&timer.collection, timer.claim) else { continue };
-            if claim.state == ClaimState::Active && claim.expires_at_ms > self.now_ms {
-                self.timers.set(Timer { at_ms: claim.expires_at_ms, ..timer });
-                continue;
-            }
             if claim.state == ClaimState::Active {
-                let lag_ms = self.now_ms - claim.expires_at_ms;
-                self.report.expiry_lag_ms = self.report.expiry_lag_ms.max(lag_ms);
-                self.report.expired += 1;
-                self.expire(&timer.collection, timer.claim);
-            } else if self.now_ms >= claim.blocked_until_ms {
+                if claim.expires_at_ms <= self.now_ms {
+                    self.expire(&timer.collection, timer.claim);
+                }
+                self.set_again(&timer);
+            } else if claim.blocked_until_ms > 0 && claim.blocked_until_ms <= self.now_ms {
                 // Its lock delay is over.
                 let items = claim.items.iter().cloned().collect();
                 self.freed.push((timer.collection.clone(), items));
             }
             self.due.push(timer);
-            self.serve_waiters();
+        }
+        // Once all of them have ended: else one who waits for several items could take, with the first
+        // that is free, another that somebody has waited for longer.
+        self.serve_waiters();
+    }
+
+    /// Forgets some of the timers that no active claim or running lock delay needs.
+    pub(crate) fn sweep_timers(&mut self, active: usize) {
+        let (overlay, now_ms) = (&self.overlay, self.now_ms);
+        self.timers.sweep(active, |timer| {
+            let claim = overlay.claim(&timer.collection, timer.claim);
+            claim.is_some_and(|claim| claim.state == ClaimState::Active || claim.blocked_until_ms > now_ms)
+        });
+    }
+
+    /// A claim that goes on, renewed or in its next phase, needs its timer again.
+    fn set_again(&mut self, timer: &Timer) {
+        let claim = self.overlay.claim(&timer.collection, timer.claim);
+        if let Some(claim) = claim.filter(|claim| claim.holds_at(self.now_ms)) {
+            self.timers.set(Timer { at_ms: claim.expires_at_ms, ..timer.clone() });
         }
     }
 
@@ -98,9 +125,11 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             }
         }
         let command = &pending.request.command;
-        if let Verb::Acquire(acquire) = &command.verb {
-            self.settle_before(&command.collection, &acquire.items);
+        if wait_ms(command) > 0 && pending.ticket.is_gone() && !self.planted.is(Bug::GrantToGone) {
+            // Whoever was ready to wait and has left already is not granted anything either.
+            return self.answer(pending.ticket, Err(Refused::Stopped));
         }
+        self.settle_before(&command.collection, &command.verb);
         match self.decide(command) {
             Err(Refusal::Held { items }) if wait_ms(command) > 0 => {
                 self.wait(pending, key, Refusal::Held { items });
@@ -112,27 +141,52 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
 
     /// Callers whose patience has ended get the answer of one last try.
     pub(crate) fn end_waits(&mut self) {
-        while let Some(waiter) = self.waiters.pop_ended(self.now_ms) {
+        while let Some(number) = self.waiters.first_ended(self.now_ms) {
+            // It still stands in the queue while an overdue claim on its items ends: it comes before
+            // those behind it, and not before those ahead.
+            if let Some(waiter) = self.waiters.get(number) {
+                let command = waiter.pending.request.command.clone();
+                self.settle_before(&command.collection, &command.verb);
+            }
+            let Some(waiter) = self.waiters.remove(number) else { continue };
+            if waiter.pending.ticket.is_gone() && !self.planted.is(Bug::GrantToGone) {
+                continue;
+            }
             let outcome = self.decide(&waiter.pending.request.command);
             self.conclude(waiter.pending, waiter.key, outcome, true);
             self.serve_waiters();
         }
     }
 
-    /// Someone waits for these items: a claim on them that is over ends now, so that the one who
-    /// waits is served before the one who comes.
-    fn settle_before(&mut self, collection: &CollectionKey, items: &[ItemId]) {
+    /// Someone may wait for what this takes: a claim on it that is over ends now, so that the one who
+    /// waits is served before the one who comes, even where the timers are behind.
+    fn settle_before(&mut self, collection: &CollectionKey, verb: &Verb) {
         if self.waiters.len() == 0 {
             return;
         }
-        for item in items {
-            let Some(item) = self.overlay.item(collection, item) else { continue };
-            let Some(claim) = self.overlay.claim(collection, item.claim) else { continue };
-            if claim.state == ClaimState::Active && claim.expires_at_ms <= self.now_ms {
-                self.expire(collection, claim.number);
-                self.serve_waiters();
+        match verb {
+            Verb::Acquire(acquire) => {
+                acquire.items.iter().for_each(|item| self.settle_item(collection, item));
             }
+            Verb::AddItem { item, .. } => self.settle_item(collection, item),
+            Verb::Group(verbs) => verbs.iter().for_each(|verb| self.settle_before(collection, verb)),
+            _ => {}
         }
+    }
+
+    fn settle_item(&mut self, collection: &CollectionKey, id: &ItemId) {
+        let Some(item) = self.overlay.item(collection, id) else { return };
+        let Some(claim) = self.overlay.claim(collection, item.claim) else { return };
+        if claim.state == ClaimState::Active {
+            if claim.expires_at_ms > self.now_ms {
+                return;
+            }
+            self.expire(collection, claim.number);
+        } else if claim.blocked_until_ms > 0 && claim.blocked_until_ms <= self.now_ms {
+            // Its lock delay is over.
+            self.freed.push((collection.clone(), BTreeSet::from([id.clone()])));
+        }
+        self.serve_waiters();
     }
 
     fn expire(&mut self, collection: &CollectionKey, claim: u64) {
@@ -148,14 +202,19 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     /// Decides on the rows as this turn has left them, and notes what follows.
     fn decide(&mut self, command: &Command) -> Result<Reply, Refusal> {
         let decision = decide(&self.overlay, command, self.now_ms)?;
+        let bytes: usize = decision.events.iter().map(|sealed| sealed.bytes.len()).sum();
+        if bytes > COMMAND_BYTES_MAX {
+            return Err(Refusal::Limit { limit: Arc::from("bytes"), max: COMMAND_BYTES_MAX as u64 });
+        }
+        self.bytes += bytes;
         if decision.events.is_empty() && decision.beats.is_empty() {
             return Ok(decision.reply);
         }
-        if !self.planted.is(Bug::StaleRows) {
-            self.overlay.take(&command.collection, &decision.changed);
-        }
         for sealed in &decision.events {
             self.follow(&command.collection, sealed.event.seq, &sealed.event.fact);
+        }
+        if !self.planted.is(Bug::StaleRows) {
+            self.overlay.take(&command.collection, &decision.changed);
         }
         self.entries.push(Entry {
             collection: command.collection.clone(),
@@ -167,22 +226,41 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         Ok(decision.reply)
     }
 
-    /// Sets the timers that an event calls for, and notes what it freed.
+    /// Sets the timers that an event calls for, and notes what it freed. The rows are still those from
+    /// before the decision.
     fn follow(&mut self, collection: &CollectionKey, seq: u64, fact: &Fact) {
-        let mut set = |claim, at_ms| {
-            self.timers.set(Timer { at_ms, claim, collection: collection.clone() });
-        };
+        let timer = |claim, at_ms| Timer { at_ms, claim, collection: collection.clone() };
         match fact {
-            Fact::Granted(grant) => set(seq, grant.expires_at_ms),
-            Fact::Renewed { claim, expires_at_ms, .. } | Fact::Advanced { claim, expires_at_ms, .. } => {
-                set(*claim, *expires_at_ms);
+            Fact::Granted(grant) => {
+                self.active += 1;
+                self.timers.set(timer(seq, grant.expires_at_ms));
             }
-            Fact::Ended(end) if end.blocked_until_ms > self.now_ms => set(end.claim, end.blocked_until_ms),
-            Fact::Ended(end) if self.waiters.len() > 0 => {
-                self.freed.push((collection.clone(), end.items.iter().cloned().collect()));
+            Fact::Renewed { claim, expires_at_ms, .. } | Fact::Advanced { claim, expires_at_ms, .. } => {
+                // A deadline that moved later has its timer: the one that comes too early.
+                let before = self.overlay.claim(collection, *claim);
+                if before.is_none_or(|before| *expires_at_ms < before.expires_at_ms) {
+                    self.timers.set(timer(*claim, *expires_at_ms));
+                }
+            }
+            Fact::Ended(end) => {
+                self.active -= 1;
+                if end.reason.state() == ClaimState::Expired {
+                    self.report.expired += 1;
+                    let lag_ms = self.now_ms - end.ended_at_ms;
+                    self.report.expiry_lag_ms = self.report.expiry_lag_ms.max(lag_ms);
+                }
+                if end.blocked_until_ms > self.now_ms {
+                    self.timers.set(timer(end.claim, end.blocked_until_ms));
+                } else if self.waiters.len() > 0 {
+                    self.freed.push((collection.clone(), end.items.iter().cloned().collect()));
+                }
             }
             Fact::ItemRemoved { item, .. } => {
                 self.freed.push((collection.clone(), BTreeSet::from([item.clone()])));
+            }
+            // With the item its lock delay is gone; whoever waits may make it anew, or hears of it.
+            Fact::ItemDeleted { before, .. } => {
+                self.freed.push((collection.clone(), BTreeSet::from([before.id.clone()])));
             }
             _ => {}
         }
@@ -191,6 +269,13 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     /// Offers what became free to those who wait, in the order in which they came.
     fn serve_waiters(&mut self) {
         while let Some((collection, mut items)) = self.freed.pop() {
+            self.freed.retain_mut(|(other, more)| {
+                let same = *other == collection;
+                if same {
+                    items.append(more);
+                }
+                !same
+            });
             let mut after = None;
             while !items.is_empty() {
                 let Some(number) = self.next_waiter(&collection, &items, after) else { break };
@@ -201,8 +286,10 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
                     Err(Refusal::Held { .. }) => {}
                     outcome => {
                         let Some(waiter) = self.waiters.remove(number) else { break };
-                        if outcome.is_ok() {
-                            items.retain(|item| !waiter.items.contains(item));
+                        // What it was given may be another claim of its session: the items are then
+                        // still free for the next.
+                        if let Ok(Reply::Acquired { claim, .. }) = &outcome {
+                            items.retain(|item| !claim.items.contains(item));
                         }
                         self.conclude(waiter.pending, waiter.key, outcome, true);
                     }
@@ -230,9 +317,24 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             return self.conclude(pending, key, Err(refusal), false);
         };
         let until_ms = self.now_ms + wait_ms(command);
+        // A running claim has its timer; a lock delay from before a restart does not.
+        if let Refusal::Held { items } = &refusal {
+            self.time_delays(&command.collection.clone(), items);
+        }
         let waiter = Waiter { items: items.clone(), until_ms, key, pending };
         if let Some(waiter) = self.waiters.push(waiter) {
             self.answer(waiter.pending.ticket, Err(Refused::Overloaded));
+        }
+    }
+
+    fn time_delays(&mut self, collection: &CollectionKey, items: &[Unavailable]) {
+        for Unavailable { item, why } in items {
+            if let Why::Delayed { until_ms, .. } = why
+                && let Some(item) = self.overlay.item(collection, item)
+            {
+                let (claim, collection) = (item.claim, collection.clone());
+                self.timers.set(Timer { at_ms: *until_ms, claim, collection });
+            }
         }
     }
 
@@ -266,8 +368,10 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         idempotency: &Idempotency,
         outcome: &Result<Reply, Refusal>,
     ) {
-        // A malformed request has no outcome worth keeping: the client must change it anyway.
-        if matches!(outcome, Err(Refusal::Invalid { .. })) || self.planted.is(Bug::ForgetReply) {
+        // A malformed request, alone or in a group, has no outcome worth keeping: the client must
+        // change it anyway.
+        let malformed = outcome.as_ref().is_err_and(|refusal| refusal.code() == "invalid");
+        if malformed || self.planted.is(Bug::ForgetReply) {
             return;
         }
         let kept = Arc::new(Kept {

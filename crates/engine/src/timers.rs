@@ -1,13 +1,39 @@
 //! The order of deadlines. Entries are hints: one that comes too early is put back, one for a claim
-//! that has ended is dropped, so a heartbeat, which only moves a deadline later, never touches this.
+//! that has ended is dropped, so what moves a deadline later never touches this. Each active claim has
+//! one at its deadline or before.
+//!
+//! Near deadlines are in exact order; far ones lie in buckets, unsorted. Most claims end long before
+//! their deadline: their entries are swept out of the buckets in small portions, a turn at a time, so
+//! that neither memory nor a pause grows with the claims that were.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use tenure_core::CollectionKey;
 
+/// The width of a bucket: about a quarter of a second, 2^8 ms.
+const BUCKET_BITS: u32 = 8;
+/// Entries that a sweep looks at in one turn: more than a usual turn adds, few enough not to be felt.
+const SWEEP_MAX: usize = 256;
+/// Dead entries that are not worth a sweep.
+const DEAD_MAX: usize = 10_000;
+
 #[derive(Debug, Default)]
-pub(crate) struct Timers(BinaryHeap<Reverse<Timer>>);
+pub(crate) struct Timers {
+    near: BinaryHeap<Reverse<Timer>>,
+    far: BTreeMap<i64, Bucket>,
+    /// Entries in `far`.
+    far_count: usize,
+    /// Where the sweep goes on: a bucket and a place in it.
+    swept_to: (i64, usize),
+}
+
+#[derive(Debug)]
+struct Bucket {
+    /// Not after the earliest of its timers.
+    first_ms: i64,
+    timers: Vec<Timer>,
+}
 
 /// Look at this claim at this time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,22 +45,111 @@ pub(crate) struct Timer {
 
 impl Timers {
     pub(crate) fn set(&mut self, timer: Timer) {
-        self.0.push(Reverse(timer));
+        let empty = || Bucket { first_ms: i64::MAX, timers: Vec::new() };
+        let bucket = self.far.entry(timer.at_ms >> BUCKET_BITS).or_insert_with(empty);
+        bucket.first_ms = bucket.first_ms.min(timer.at_ms);
+        bucket.timers.push(timer);
+        self.far_count += 1;
     }
 
-    /// The next one, if its time has come.
+    /// The next one, if its time has come. Several for the same claim and time are one.
     pub(crate) fn pop_due(&mut self, now_ms: i64) -> Option<Timer> {
-        if self.0.peek()?.0.at_ms > now_ms {
+        while let Some(bucket) = self.far.first_entry().filter(|bucket| bucket.get().first_ms <= now_ms) {
+            let timers = bucket.remove().timers;
+            self.far_count -= timers.len();
+            self.near.extend(timers.into_iter().map(Reverse));
+        }
+        if self.near.peek()?.0.at_ms > now_ms {
             return None;
         }
-        self.0.pop().map(|Reverse(timer)| timer)
+        let Reverse(timer) = self.near.pop()?;
+        while self.near.peek().is_some_and(|Reverse(next)| *next == timer) {
+            self.near.pop();
+        }
+        Some(timer)
     }
 
     pub(crate) fn next_ms(&self) -> Option<i64> {
-        self.0.peek().map(|Reverse(timer)| timer.at_ms)
+        let near_ms = self.near.peek().map(|Reverse(timer)| timer.at_ms);
+        let far_ms = self.far.first_key_value().map(|(_, bucket)| bucket.first_ms);
+        near_ms.into_iter().chain(far_ms).min()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Looks at a few of the far entries and drops those that nobody needs, if there are many more
+    /// entries than active claims.
+    pub(crate) fn sweep(&mut self, active: usize, needed: impl Fn(&Timer) -> bool) {
+        if self.far_count <= 2 * active + DEAD_MAX {
+            return;
+        }
+        for _ in 0..SWEEP_MAX {
+            let (from, place) = self.swept_to;
+            let Some((&key, bucket)) = self.far.range_mut(from..).next() else {
+                self.swept_to = (i64::MIN, 0);
+                return;
+            };
+            let place = if key == from { place } else { 0 };
+            match bucket.timers.get(place).map(&needed) {
+                Some(true) => self.swept_to = (key, place + 1),
+                Some(false) => {
+                    bucket.timers.swap_remove(place);
+                    self.far_count -= 1;
+                    self.swept_to = (key, place);
+                }
+                None => {
+                    self.swept_to = (key + 1, 0);
+                    if bucket.timers.is_empty() {
+                        self.far.remove(&key);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timer(at_ms: i64, claim: u64) -> Timer {
+        Timer { at_ms, claim, collection: CollectionKey::new("lock/x").unwrap() }
+    }
+
+    #[test]
+    fn timers_come_in_order_and_not_before_their_time() {
+        let mut timers = Timers::default();
+        for at_ms in [5_000, 1, 300, 299, 255, 256, 5_001] {
+            timers.set(timer(at_ms, 1));
+        }
+        assert_eq!(timers.pop_due(0), None);
+        let mut seen = Vec::new();
+        for now_ms in 0..6_000 {
+            while let Some(due) = timers.pop_due(now_ms) {
+                assert_eq!(due.at_ms, now_ms, "exactly at its time");
+                seen.push(due.at_ms);
+            }
+            assert!(timers.next_ms().is_none_or(|next_ms| next_ms > now_ms));
+        }
+        assert_eq!(seen, [1, 255, 256, 299, 300, 5_000, 5_001]);
+    }
+
+    #[test]
+    fn entries_of_claims_that_ended_are_swept_out_and_the_others_stay() {
+        let mut timers = Timers::default();
+        let needed = |timer: &Timer| timer.claim.is_multiple_of(100);
+        for claim in 0..200_000 {
+            timers.set(timer(1_000_000 + i64::try_from(claim % 7_000).unwrap(), claim));
+            if claim % 64 == 0 {
+                timers.sweep(2_000, needed);
+            }
+        }
+        for _ in 0..1_000 {
+            timers.sweep(2_000, needed);
+        }
+        assert!(timers.far_count <= 2 * 2_000 + DEAD_MAX, "{}", timers.far_count);
+        let mut kept = 0;
+        while let Some(timer) = timers.pop_due(i64::MAX) {
+            kept += usize::from(needed(&timer));
+        }
+        assert_eq!(kept, 2_000);
     }
 }

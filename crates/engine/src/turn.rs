@@ -1,7 +1,8 @@
 //! One turn of the loop: due deadlines, then what waits, one commit, the answers. No threads, no clock:
 //! a simulator drives it as the engine's thread does.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -9,7 +10,7 @@ use tenure_core::{ClaimState, CollectionKey, Command, ItemId, Principal, Verb, d
 use tenure_store::{Batch, ClaimFilter, Entry, Error, Store, View};
 
 use crate::feed::Feed;
-use crate::limits::MARK_MS;
+use crate::limits::{MARK_MS, RETRY_MS};
 use crate::planted::{Bug, Planted};
 use crate::round::Round;
 use crate::timers::{Timer, Timers};
@@ -58,12 +59,18 @@ pub struct Turn<S, T> {
     timers: Timers,
     /// Locked while a turn decides, never while it commits; others only count.
     waiters: Arc<Mutex<Waiters<T>>>,
+    /// Requests that did not fit into the newest commit.
+    late: VecDeque<Pending<T>>,
     feed: Feed,
     planted: Planted,
     /// Added to the clock, so that time goes on from the highest committed one.
     offset_ms: i64,
     /// The time of the newest turn.
     now_ms: i64,
+    /// How many claims are active, as last committed.
+    active: i64,
+    /// The store refused: what is overdue is not tried again before this.
+    retry_at_ms: i64,
 }
 
 impl<S: Store, T: Ticket> Turn<S, T> {
@@ -74,7 +81,9 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         let offset_ms = if planted.is(Bug::TimeRunsBack) { 0 } else { (high_water_ms - clock_ms).max(0) };
         let now_ms = clock_ms + offset_ms;
         let (timers, waiters) = (Timers::default(), Arc::default());
-        let mut turn = Self { store, timers, waiters, feed, planted, offset_ms, now_ms };
+        let (late, active, retry_at_ms) = (VecDeque::new(), 0, 0);
+        let mut turn =
+            Self { store, timers, waiters, late, feed, planted, offset_ms, now_ms, active, retry_at_ms };
         let away_ms = now_ms - high_water_ms;
         let paused = high_water_ms > 0 && away_ms > 0 && !turn.store.is_shared();
         if paused && !planted.is(Bug::NoResume) {
@@ -94,12 +103,13 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         inbox: Vec<Pending<T>>,
         answers: &mut Vec<Answered<T>>,
     ) -> Result<Report, Error> {
-        let wants = if self.store.wants_rows() { wants(&inbox) } else { Vec::new() };
+        let wants = wants(&inbox, self.store.wants_rows());
         let before_ms = self.now_ms;
         let view = match self.store.load(&wants) {
             Ok(view) => view,
             Err(error) => {
                 let refused = refused_by(&error);
+                self.retry_at_ms = self.now_ms.max(clock_ms + self.offset_ms) + RETRY_MS;
                 answers
                     .extend(inbox.into_iter().map(|pending| refuse(pending.ticket, self.now_ms, &refused)));
                 return if error.is_fatal() { Err(error) } else { Ok(Report::default()) };
@@ -108,26 +118,33 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         self.now_ms = view.now_ms().unwrap_or(clock_ms + self.offset_ms).max(self.now_ms);
         let decide_at_ms = if self.planted.is(Bug::StaleTime) { before_ms } else { self.now_ms };
         let mut waiters = self.waiters.lock();
+        let first_joined = waiters.next_number();
         let mut round = Round::new(&view, decide_at_ms, &mut self.timers, &mut waiters, self.planted);
         round.expire_due();
-        for pending in inbox {
+        let mut inbox = self.late.drain(..).chain(inbox).collect::<VecDeque<_>>();
+        while !round.is_full()
+            && let Some(pending) = inbox.pop_front()
+        {
             round.execute(pending);
         }
+        self.late = inbox;
         round.end_waits();
-        let Round { entries, answers: answered, due, mut report, .. } = round;
+        round.sweep_timers(usize::try_from(self.active).unwrap_or(0));
+        let Round { entries, answers: answered, due, active, mut report, .. } = round;
         drop(waiters);
         drop(view);
         report.answered = answered.len();
         report.committed = entries.len();
-        self.finish(entries, answered, due, answers, report)
+        self.finish(entries, answered, Outcome { due, first_joined, active }, answers, report)
     }
 
     /// When the next turn is due even if nobody asks for anything, on the clock that drives it.
     pub fn next_ms(&self) -> Option<i64> {
-        let mark_ms = (!self.timers.is_empty()).then(|| self.store.high_water_ms() + MARK_MS);
-        let next =
-            [self.timers.next_ms(), self.waiters.lock().next_ms(), mark_ms].into_iter().flatten().min();
-        next.map(|next_ms| next_ms - self.offset_ms)
+        let mark_ms = (self.active > 0).then(|| self.store.high_water_ms() + MARK_MS);
+        let late_ms = (!self.late.is_empty()).then_some(self.now_ms);
+        let next = [self.timers.next_ms(), self.waiters.lock().next_ms(), mark_ms, late_ms];
+        let next = next.into_iter().flatten().min();
+        next.map(|next_ms| next_ms.max(self.retry_at_ms) - self.offset_ms)
     }
 
     /// The time of the newest turn.
@@ -146,8 +163,8 @@ impl<S: Store, T: Ticket> Turn<S, T> {
     }
 
     /// Those who wait, for others to count.
-    pub(crate) fn waiters(&self) -> Arc<Mutex<Waiters<T>>> {
-        self.waiters.clone()
+    pub(crate) fn waiters(&self) -> Weak<Mutex<Waiters<T>>> {
+        Arc::downgrade(&self.waiters)
     }
 
     /// The store, to read from or to look into.
@@ -162,27 +179,34 @@ impl<S: Store, T: Ticket> Turn<S, T> {
 
     /// Ends: everyone who waits is told, and the store is closed.
     pub fn close(mut self, answers: &mut Vec<Answered<T>>) -> Result<S, Error> {
-        let waiters = self.waiters.lock().drain();
-        let stopped = waiters.into_iter().map(|waiter| waiter.pending.ticket);
-        answers.extend(stopped.map(|ticket| refuse(ticket, self.now_ms, &Refused::Stopped)));
+        self.dismiss(answers);
         self.store.close()?;
         Ok(self.store)
+    }
+
+    /// Tells everyone who waits that it stops: all that is left to do after a fatal error.
+    pub fn dismiss(&mut self, answers: &mut Vec<Answered<T>>) {
+        let waiters = self.waiters.lock().drain_from(0);
+        let late = self.late.drain(..).map(|pending| pending.ticket);
+        let stopped = waiters.into_iter().map(|waiter| waiter.pending.ticket).chain(late);
+        answers.extend(stopped.map(|ticket| refuse(ticket, self.now_ms, &Refused::Stopped)));
     }
 
     fn finish(
         &mut self,
         entries: Vec<Entry>,
         mut answered: Vec<Answered<T>>,
-        due: Vec<Timer>,
+        outcome: Outcome,
         answers: &mut Vec<Answered<T>>,
         mut report: Report,
     ) -> Result<Report, Error> {
-        let mark = !self.timers.is_empty() && self.now_ms >= self.store.high_water_ms() + MARK_MS;
+        self.retry_at_ms = 0;
+        let mark = self.active > 0 && self.now_ms >= self.store.high_water_ms() + MARK_MS;
         if entries.is_empty() && !mark {
             answers.append(&mut answered);
             return Ok(report);
         }
-        let told = self.feed.select(&entries);
+        let told = self.feed.begin(&entries);
         if self.planted.is(Bug::TellBeforeCommit) {
             Feed::tell(told.clone());
         }
@@ -193,16 +217,24 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         match self.store.commit(Batch { at_ms: self.now_ms, entries }) {
             Ok(()) => {
                 report.commit = started.elapsed();
-                Feed::tell(told);
+                self.active += outcome.active;
+                self.feed.end(told);
                 answers.append(&mut answered);
                 Ok(report)
             }
             Err(error) => {
                 // Nothing of this turn happened, so no answer of it is true.
-                for timer in due {
+                self.feed.end(Vec::new());
+                self.retry_at_ms = self.now_ms + RETRY_MS;
+                for timer in outcome.due {
                     self.timers.set(timer);
                 }
                 let refused = refused_by(&error);
+                // Whoever began to wait may wait for a claim that was never granted.
+                let joined = self.waiters.lock().drain_from(outcome.first_joined);
+                answers.extend(
+                    joined.into_iter().map(|waiter| refuse(waiter.pending.ticket, self.now_ms, &refused)),
+                );
                 answers.extend(answered.into_iter().map(|done| refuse(done.ticket, self.now_ms, &refused)));
                 if error.is_fatal() { Err(error) } else { Ok(Report::default()) }
             }
@@ -215,6 +247,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         loop {
             let page = reader.claims(&filter, 100_000)?;
             for row in &page.rows {
+                self.active += 1;
                 self.timers.set(Timer {
                     at_ms: row.claim.expires_at_ms,
                     claim: row.claim.number,
@@ -235,7 +268,10 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             let page = reader.collections(after.as_ref(), 1_000)?;
             let verb = Verb::Resume { shift_ms: away_ms };
             let keys: Vec<CollectionKey> = page.rows.into_iter().map(|(key, _)| key).collect();
-            self.commit_for_each(&keys, &verb)?;
+            // Only the last page moves the highest committed time. After a crash between two pages the
+            // next start gives everyone their time back again: too much for some, too little for none.
+            let at_ms = if page.more { self.store.high_water_ms() } else { self.now_ms };
+            self.commit_for_each(&keys, &verb, at_ms)?;
             match keys.into_iter().next_back() {
                 Some(last) if page.more => after = Some(last),
                 _ => return Ok(()),
@@ -244,7 +280,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
     }
 
     /// The system's own command, decided in each of these collections and committed at once.
-    fn commit_for_each(&mut self, keys: &[CollectionKey], verb: &Verb) -> Result<(), Error> {
+    fn commit_for_each(&mut self, keys: &[CollectionKey], verb: &Verb, at_ms: i64) -> Result<(), Error> {
         let mut entries = Vec::new();
         let view = self.store.load(&[])?;
         for key in keys {
@@ -265,8 +301,18 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         if entries.is_empty() {
             return Ok(());
         }
-        self.store.commit(Batch { at_ms: self.now_ms, entries })
+        self.store.commit(Batch { at_ms, entries })
     }
+}
+
+/// What follows from a turn when its commit is through, or has failed.
+struct Outcome {
+    /// Timers that it took out: put back after a failure.
+    due: Vec<Timer>,
+    /// From this number on callers began to wait in it: refused after a failure.
+    first_joined: u64,
+    /// How many more claims are active after a success.
+    active: i64,
 }
 
 fn refuse<T>(ticket: T, now_ms: i64, refused: &Refused) -> Answered<T> {

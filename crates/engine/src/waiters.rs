@@ -117,12 +117,8 @@ impl<T: Ticket> Waiters<T> {
     }
 
     /// The first caller whose patience has ended.
-    pub(crate) fn pop_ended(&mut self, now_ms: i64) -> Option<Waiter<T>> {
-        let (until_ms, number) = *self.by_end.first()?;
-        if until_ms > now_ms {
-            return None;
-        }
-        self.remove(number)
+    pub(crate) fn first_ended(&self, now_ms: i64) -> Option<u64> {
+        self.by_end.first().filter(|(until_ms, _)| *until_ms <= now_ms).map(|(_, number)| *number)
     }
 
     pub(crate) fn next_ms(&self) -> Option<i64> {
@@ -155,9 +151,14 @@ impl<T: Ticket> Waiters<T> {
         self.waiting.len()
     }
 
-    /// Everyone leaves, in the order in which they came.
-    pub(crate) fn drain(&mut self) -> Vec<Waiter<T>> {
-        let numbers: Vec<u64> = self.waiting.keys().copied().collect();
+    /// The number that the next caller will have.
+    pub(crate) fn next_number(&self) -> u64 {
+        self.next
+    }
+
+    /// Everyone with this number or a later one leaves, in the order in which they came.
+    pub(crate) fn drain_from(&mut self, number: u64) -> Vec<Waiter<T>> {
+        let numbers: Vec<u64> = self.waiting.range(number..).map(|(number, _)| *number).collect();
         numbers.into_iter().filter_map(|number| self.remove(number)).collect()
     }
 

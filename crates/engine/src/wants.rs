@@ -7,22 +7,24 @@ use tenure_store::Want;
 use crate::Pending;
 use crate::round::reply_key;
 
-pub(crate) fn wants<T>(inbox: &[Pending<T>]) -> Vec<Want> {
-    inbox
-        .iter()
-        .map(|pending| {
-            let command = &pending.request.command;
-            let mut want = Want {
-                collection: command.collection.clone(),
-                items: Vec::new(),
-                claims: Vec::new(),
-                holder: None,
-                reply: reply_key(&pending.request).ok().flatten(),
-            };
+/// A store that has all rows at hand is only asked for kept replies, which may be anywhere.
+pub(crate) fn wants<T>(inbox: &[Pending<T>], rows: bool) -> Vec<Want> {
+    let wanted = inbox.iter().filter(|pending| rows || pending.request.idempotency.is_some());
+    let want = wanted.map(|pending| {
+        let command = &pending.request.command;
+        let mut want = Want {
+            collection: command.collection.clone(),
+            items: Vec::new(),
+            claims: Vec::new(),
+            holder: None,
+            reply: reply_key(&pending.request).ok().flatten(),
+        };
+        if rows {
             add_wants(&mut want, command, &command.verb);
-            want
-        })
-        .collect()
+        }
+        want
+    });
+    want.collect()
 }
 
 fn add_wants(want: &mut Want, command: &Command, verb: &Verb) {

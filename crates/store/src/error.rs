@@ -3,7 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// A store's failure. Only [`Error::Full`] and [`Error::Away`] may pass by themselves.
+/// A store's failure. Only [`Error::Full`] and [`Error::Away`] may pass by themselves;
+/// after [`Error::TooLarge`] a smaller batch goes through.
 #[derive(Debug)]
 pub enum Error {
     /// No room on the disk. Nothing was written; reads go on.
@@ -55,6 +56,23 @@ pub enum Error {
         /// Its word.
         source: rusqlite::Error,
     },
+    /// A batch is larger than a store can commit at once. Nothing was written; a smaller one goes through.
+    TooLarge {
+        /// Its bytes.
+        bytes: u64,
+        /// What there may be.
+        max: u64,
+    },
+    /// The store has stopped after an earlier failure.
+    Stopped {
+        /// That failure.
+        detail: String,
+    },
+    /// Something on this machine or in this request does not allow it.
+    Unsupported {
+        /// What, and what would.
+        detail: String,
+    },
     /// The store cannot be reached now.
     Away {
         /// Why.
@@ -65,7 +83,7 @@ pub enum Error {
 impl Error {
     /// The process must end: what is on disk is no longer known to be what memory says.
     pub fn is_fatal(&self) -> bool {
-        !matches!(self, Self::Full { .. } | Self::Away { .. })
+        !matches!(self, Self::Full { .. } | Self::TooLarge { .. } | Self::Away { .. })
     }
 }
 
@@ -101,6 +119,11 @@ impl fmt::Display for Error {
             ),
             Self::Io { path, doing, source } => write!(f, "could not {doing} {}: {source}", path.display()),
             Self::Archive { doing, source } => write!(f, "the archive could not {doing}: {source}"),
+            Self::TooLarge { bytes, max } => {
+                write!(f, "a batch of {bytes} bytes is more than the {max} that can be committed at once")
+            }
+            Self::Stopped { detail } => write!(f, "the store has stopped: {detail}"),
+            Self::Unsupported { detail } => f.write_str(detail),
             Self::Away { detail } => write!(f, "the store cannot be reached: {detail}"),
         }
     }

@@ -6,7 +6,11 @@
 //! and nothing else.
 
 mod batch;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+pub mod embedded;
 mod error;
+pub mod limits;
 pub mod memory;
 mod read;
 mod state;
@@ -34,7 +38,7 @@ pub trait Store: Send {
     /// returns, no crash takes it back.
     fn commit(&mut self, batch: Batch) -> Result<(), Error>;
 
-    /// The store reads rows only when a batch names them. Otherwise `wants` may be empty.
+    /// The store reads rows only when a batch names them. Otherwise `wants` names kept replies alone.
     fn wants_rows(&self) -> bool {
         false
     }

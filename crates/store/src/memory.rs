@@ -6,13 +6,15 @@ use std::sync::Arc;
 use parking_lot::{RwLock, RwLockReadGuard};
 use tenure_core::{Claim, Collection, CollectionKey, Item, ItemId, Policy, Rows, Sealed};
 
+use crate::read::follows;
 use crate::{
     AuditFilter, Batch, ClaimFilter, ClaimRow, Error, EventPage, ItemFilter, Kept, Page, Reader, ReplyKey,
     Snapshot, State, Stats, Store, View, Want,
 };
 
-/// A store that forgets when it is dropped.
-#[derive(Debug, Default)]
+/// A store that forgets when it is dropped. Clones share what they hold, so that one which a simulator
+/// keeps survives the process.
+#[derive(Clone, Debug, Default)]
 pub struct Memory {
     shared: Arc<RwLock<Shared>>,
 }
@@ -42,7 +44,7 @@ impl Store for Memory {
         for entry in batch.entries {
             let events = shared.events.entry(entry.collection.clone()).or_default();
             events.extend(entry.events);
-            shared.state.take(&entry.collection, entry.changed);
+            shared.state.take(&entry.collection, &entry.changed);
             if let Some((key, kept)) = entry.kept {
                 shared.kept.insert(key, kept);
             }
@@ -147,13 +149,13 @@ impl Reader for MemoryReader {
         let shared = self.0.read();
         let events = shared.events.get(key).map_or(&[][..], Vec::as_slice);
         let last = events.last().map_or(0, |sealed| sealed.event.seq);
-        if since > last {
+        let start = events.partition_point(|sealed| sealed.event.seq <= since);
+        if since > last || events.get(start).is_some_and(|next| !follows(&next.event, since)) {
             return Ok(EventPage::Resync {
                 first: events.first().map_or(0, |sealed| sealed.event.seq),
                 last,
             });
         }
-        let start = events.partition_point(|sealed| sealed.event.seq <= since);
         let page = events[start..].iter().take(limit).cloned().collect();
         Ok(EventPage::Events(page))
     }

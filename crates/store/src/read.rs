@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use tenure_core::{Claim, ClaimState, Collection, CollectionKey, Item, ItemId, Policy, Sealed, Status};
+use tenure_core::{
+    Claim, ClaimState, Collection, CollectionKey, Event, Fact, Item, ItemId, Policy, Sealed, Status,
+};
 
 use crate::Error;
 
@@ -147,7 +149,7 @@ pub struct Stats {
 
 impl AuditFilter {
     /// Whether an event belongs to the answer.
-    pub fn matches(&self, key: &CollectionKey, event: &tenure_core::Event) -> bool {
+    pub fn matches(&self, key: &CollectionKey, event: &Event) -> bool {
         self.actor.as_ref().is_none_or(|actor| event.actor.id == *actor)
             && self.action.as_ref().is_none_or(|action| event.fact.action() == &**action)
             && self.collection.as_ref().is_none_or(|collection| collection == key)
@@ -157,5 +159,14 @@ impl AuditFilter {
             && self.before.as_ref().is_none_or(|(at_ms, collection, seq)| {
                 (event.at_ms, key, event.seq) < (*at_ms, collection, *seq)
             })
+    }
+}
+
+/// Whether an event is the next one after a number. After a restore the next one is far ahead, and a
+/// number from the time that was lost is followed by nothing.
+pub(crate) fn follows(event: &Event, since: u64) -> bool {
+    match event.fact {
+        Fact::Restored { from_seq, .. } => from_seq == since,
+        _ => event.seq == since.saturating_add(1),
     }
 }

@@ -1,0 +1,41 @@
+//! `tenure bench`: figures that anyone can repeat.
+
+mod bare;
+mod claim;
+mod engine;
+mod expiry;
+mod load;
+mod report;
+mod restart;
+mod rows;
+mod steady;
+
+use clap::Subcommand;
+
+pub(crate) type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+#[derive(Subcommand)]
+pub(crate) enum Bench {
+    /// The engine in this process, durable, against a bare journal and against rows in SQLite.
+    Engine(engine::EngineBench),
+    /// Open a data folder and say how long it took and how much memory it needs.
+    #[command(hide = true)]
+    Open(restart::OpenBench),
+    /// Claim one key, durably, and say so.
+    #[command(hide = true)]
+    Claim(claim::ClaimBench),
+    /// Leave a data folder as a crash would, with a journal of unfolded batches.
+    #[command(hide = true)]
+    Tail(restart::TailBench),
+}
+
+impl Bench {
+    pub(crate) fn run(self) -> Result {
+        match self {
+            Self::Engine(bench) => bench.run(),
+            Self::Open(bench) => bench.run(),
+            Self::Tail(bench) => bench.run(),
+            Self::Claim(bench) => bench.run(),
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! `tenure backup`, `restore`, `check`: what an operator does with a data folder.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use indicatif::ProgressBar;
+use tenure_engine::{Clock, SystemClock};
+use tenure_store::embedded::backup::{backup, restore};
+use tenure_store::embedded::check::check;
+
+use crate::bench::Result;
+use crate::progress::bar;
+
+/// Where the data is, unless somebody says otherwise.
+const DATA: &str = "./tenure-data";
+
+/// What to copy where.
+#[derive(Args)]
+pub(crate) struct Backup {
+    /// The new folder. It must not exist, or be empty.
+    target: PathBuf,
+    /// The data folder.
+    #[arg(long, env = "TENURE_DATA", default_value = DATA)]
+    data: PathBuf,
+}
+
+/// What to make a data folder of.
+#[derive(Args)]
+pub(crate) struct Restore {
+    /// The backup.
+    backup: PathBuf,
+    /// The new data folder. It must not exist, or be empty.
+    #[arg(long, env = "TENURE_DATA", default_value = DATA)]
+    data: PathBuf,
+}
+
+/// What to verify.
+#[derive(Args)]
+pub(crate) struct Check {
+    /// The data folder, or a backup.
+    #[arg(default_value = DATA)]
+    data: PathBuf,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Backup {
+    pub(crate) fn run(self) -> Result {
+        let progress = bar("backing up", 0);
+        let last = backup(&self.data, &self.target, &mut |done, total| show(&progress, done, total))?;
+        progress.finish_and_clear();
+        println!("{} holds everything up to batch {last}.", self.target.display());
+        Ok(())
+    }
+}
+
+impl Restore {
+    pub(crate) fn run(self) -> Result {
+        let progress = bar("restoring", 0);
+        let now_ms = SystemClock::new().now_ms();
+        let epoch =
+            restore(&self.backup, &self.data, now_ms, &mut |done, total| show(&progress, done, total))?;
+        progress.finish_and_clear();
+        println!("{} is ready, in epoch {epoch}.", self.data.display());
+        Ok(())
+    }
+}
+
+impl Check {
+    pub(crate) fn run(self) -> Result {
+        let progress = bar("checking", 0);
+        let report = check(&self.data, &mut |done, total| show(&progress, done, total))?;
+        progress.finish_and_clear();
+        if self.json {
+            println!("{}", serde_json::to_string_pretty(&report)?);
+        } else {
+            for problem in &report.problems {
+                println!("{problem}");
+            }
+            println!(
+                "{} collections, {} events, {} items, {} batches: {}.",
+                report.collections,
+                report.events,
+                report.items,
+                report.last_batch,
+                if report.is_good() {
+                    "all is well".to_owned()
+                } else {
+                    format!("{} problems", report.problem_count)
+                },
+            );
+        }
+        if report.is_good() { Ok(()) } else { Err("the data is damaged; restore a backup".into()) }
+    }
+}
+
+fn show(progress: &ProgressBar, done: u64, total: u64) {
+    progress.set_length(total);
+    progress.set_position(done);
+}

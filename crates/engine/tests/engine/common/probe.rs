@@ -1,0 +1,152 @@
+//! The memory store with a hand on it: commits are counted, can be held up and made to fail.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+use tenure_store::memory::Memory;
+use tenure_store::{Batch, Error, Reader, Store, Want};
+
+/// A store whose every commit passes through a test's hands. Clones share everything, so a clone
+/// dropped or kept is what a crash leaves of it.
+#[derive(Clone, Default)]
+pub(crate) struct Probe(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    control: Mutex<Control>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Control {
+    /// Entries of each committed batch.
+    batches: Vec<usize>,
+    failures: VecDeque<Fail>,
+    load_failures: VecDeque<Fail>,
+    held: bool,
+    inside: bool,
+    closed: usize,
+}
+
+/// Commits are held up while this lives.
+pub(crate) struct Hold(Probe);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.0.control.lock().held = false;
+        self.0.0.changed.notify_all();
+    }
+}
+
+/// How a commit fails.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fail {
+    Full,
+    Away,
+    Sync,
+    Panic,
+}
+
+impl Probe {
+    pub(crate) fn store(&self) -> ProbeStore {
+        ProbeStore { memory: Memory::default(), probe: self.clone() }
+    }
+
+    /// Entries of each batch committed so far.
+    pub(crate) fn batches(&self) -> Vec<usize> {
+        self.0.control.lock().batches.clone()
+    }
+
+    /// The next commits fail like this, one each.
+    pub(crate) fn fail(&self, failures: &[Fail]) {
+        self.0.control.lock().failures.extend(failures);
+    }
+
+    /// The next loads fail like this, one each.
+    pub(crate) fn fail_loads(&self, failures: &[Fail]) {
+        self.0.control.lock().load_failures.extend(failures);
+    }
+
+    /// The next commit does not return until the hold is dropped, also by a test that fails: an
+    /// engine that is dropped after it can end.
+    pub(crate) fn hold(&self) -> Hold {
+        self.0.control.lock().held = true;
+        Hold(self.clone())
+    }
+
+    /// Waits until the engine is inside a commit that is held.
+    pub(crate) fn wait_held(&self) {
+        let mut control = self.0.control.lock();
+        while !control.inside {
+            self.0.changed.wait(&mut control);
+        }
+    }
+
+    /// How often the store was closed.
+    pub(crate) fn closed(&self) -> usize {
+        self.0.control.lock().closed
+    }
+}
+
+impl Fail {
+    fn error(self) -> Error {
+        match self {
+            Self::Full => Error::Full { path: "probe".into() },
+            Self::Away => Error::Away { detail: "probe".to_owned() },
+            Self::Sync => Error::SyncFailed { path: "probe".into(), source: std::io::Error::other("probe") },
+            Self::Panic => panic!("the probe was told to panic"),
+        }
+    }
+}
+
+pub(crate) struct ProbeStore {
+    memory: Memory,
+    probe: Probe,
+}
+
+impl Store for ProbeStore {
+    type View<'a> = <Memory as Store>::View<'a>;
+
+    fn load(&mut self, wants: &[Want]) -> Result<Self::View<'_>, Error> {
+        let failure = self.probe.0.control.lock().load_failures.pop_front();
+        match failure {
+            Some(failure) => Err(failure.error()),
+            None => self.memory.load(wants),
+        }
+    }
+
+    fn commit(&mut self, batch: Batch) -> Result<(), Error> {
+        let mut control = self.probe.0.control.lock();
+        while control.held {
+            control.inside = true;
+            self.probe.0.changed.notify_all();
+            self.probe.0.changed.wait(&mut control);
+        }
+        control.inside = false;
+        if let Some(failure) = control.failures.pop_front() {
+            drop(control);
+            return Err(failure.error());
+        }
+        control.batches.push(batch.entries.len());
+        drop(control);
+        self.memory.commit(batch)
+    }
+
+    fn high_water_ms(&self) -> i64 {
+        self.memory.high_water_ms()
+    }
+
+    fn epoch(&self) -> u64 {
+        self.memory.epoch()
+    }
+
+    fn reader(&self) -> Arc<dyn Reader> {
+        self.memory.reader()
+    }
+
+    fn close(&mut self) -> Result<(), Error> {
+        self.probe.0.control.lock().closed += 1;
+        self.memory.close()
+    }
+}

@@ -1,0 +1,13 @@
+//! The engine's tests: one program, one file per promise. Time is moved by hand; nothing sleeps for a
+//! deadline. Most drive a [`tenure_engine::Turn`] directly; what needs the thread blocks its store.
+
+mod bytes;
+mod common;
+mod feed;
+mod group_commit;
+mod idempotency;
+mod pressure;
+mod smoke;
+mod time;
+mod timers;
+mod waiters;

@@ -1,0 +1,236 @@
+//! What one fold takes to the archive: several batches as one, each row only as it is at the end.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tenure_core::{Claim, Collection, CollectionKey, Fact, Item, ItemId, Policy, Rows, RowsMut, Sealed};
+
+use crate::embedded::kept::{KeptId, KeptKeys};
+use crate::limits::KEPT_CHUNK_BYTES_MAX;
+use crate::{Entry, Kept, ReplyKey, State};
+
+/// Consecutive batches, merged.
+#[derive(Debug, Default)]
+pub struct Group {
+    /// The last batch in it; 0 while it is empty.
+    pub through: u64,
+    /// How many batches.
+    pub batches: u64,
+    /// The time of its first batch.
+    pub first_at_ms: i64,
+    /// The highest time of any batch.
+    pub high_water_ms: i64,
+    /// The store's epoch, if the group raised it.
+    pub epoch: Option<u64>,
+    /// Rows and events.
+    pub collections: HashMap<CollectionKey, GroupRows>,
+    /// Policies by kind.
+    pub policies: HashMap<Arc<str>, Arc<Policy>>,
+    /// Replies to keep, in order.
+    pub kept: Vec<KeptChunk>,
+    /// Kept replies from before this time are forgotten.
+    pub kept_from_ms: i64,
+    /// Events that each collection keeps at least.
+    pub retain_events: Option<u64>,
+}
+
+/// What a group changes in one collection.
+#[derive(Debug, Default)]
+pub struct GroupRows {
+    /// Its head after it.
+    pub head: Option<Arc<Collection>>,
+    /// Items; `None` for a deleted one.
+    pub items: HashMap<ItemId, Option<Arc<Item>>>,
+    /// Claims, ended ones too.
+    pub claims: HashMap<u64, Arc<Claim>>,
+    /// Its events, in order.
+    pub events: Vec<Arc<Sealed>>,
+}
+
+/// Where a kept reply is in the archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KeptPlace {
+    /// The group that brought it, by its last batch.
+    pub through: u64,
+    /// The chunk in that group.
+    pub part: u32,
+}
+
+/// Some kept replies of a group.
+#[derive(Clone, Debug)]
+pub struct KeptChunk {
+    /// The latest time in it.
+    pub last_at_ms: i64,
+    /// The replies.
+    pub data: Vec<u8>,
+    /// Their keys, as the store's index knows them, and their times: one key may be used again later.
+    pub(crate) ids: Vec<(KeptId, i64)>,
+}
+
+impl Group {
+    /// Adds a batch that was just committed: the rows are in its entries.
+    pub(crate) fn add_batch(&mut self, number: u64, at_ms: i64, entries: Vec<Entry>, keys: &KeptKeys) {
+        self.add_time(number, at_ms);
+        for entry in entries {
+            let Entry { collection, events, changed, kept, .. } = entry;
+            if let Some((key, kept)) = kept {
+                self.add_kept(keys.id(&key), &key, &kept);
+            }
+            self.policies.extend(changed.policies);
+            for sealed in &events {
+                self.add_epoch(&sealed.event.fact);
+            }
+            if changed.collection.is_none() && changed.items.is_empty() && changed.claims.is_empty() {
+                continue;
+            }
+            let rows = self.rows_mut(&collection);
+            rows.head = changed.collection.or_else(|| rows.head.take());
+            rows.items.extend(changed.items);
+            rows.claims.extend(changed.claims.into_iter().map(|claim| (claim.number, claim)));
+            rows.events.extend(events);
+        }
+    }
+
+    /// Adds the time of a batch.
+    pub(crate) fn add_time(&mut self, number: u64, at_ms: i64) {
+        if self.batches == 0 {
+            self.first_at_ms = at_ms;
+        }
+        self.through = number;
+        self.batches += 1;
+        self.high_water_ms = self.high_water_ms.max(at_ms);
+    }
+
+    /// Takes note of a restore.
+    pub(crate) fn add_epoch(&mut self, fact: &Fact) {
+        if let Fact::Restored { epoch, .. } = fact {
+            self.epoch = Some(self.epoch.unwrap_or(0).max(*epoch));
+        }
+    }
+
+    /// The collection's part, made if it is not there.
+    pub(crate) fn rows_mut(&mut self, key: &CollectionKey) -> &mut GroupRows {
+        if !self.collections.contains_key(key) {
+            self.collections.insert(key.clone(), GroupRows::default());
+        }
+        self.collections.get_mut(key).expect("just inserted")
+    }
+
+    /// The collections in order of their keys, so that an archive writes its pages in order.
+    pub fn sorted(&self) -> Vec<(&CollectionKey, &GroupRows)> {
+        let mut sorted: Vec<_> = self.collections.iter().collect();
+        sorted.sort_unstable_by_key(|(key, _)| *key);
+        sorted
+    }
+
+    /// Adds a reply to keep.
+    pub(crate) fn add_kept(&mut self, id: KeptId, key: &ReplyKey, kept: &Kept) {
+        if self.kept.last().is_none_or(|chunk| chunk.data.len() >= KEPT_CHUNK_BYTES_MAX) {
+            self.kept.push(KeptChunk { last_at_ms: i64::MIN, data: Vec::new(), ids: Vec::new() });
+        }
+        let chunk = self.kept.last_mut().expect("just pushed");
+        let data = std::mem::take(&mut chunk.data);
+        chunk.data = postcard::to_extend(&KeptOut { key, kept }, data).expect("a reply always encodes");
+        chunk.last_at_ms = chunk.last_at_ms.max(kept.at_ms);
+        chunk.ids.push((id, kept.at_ms));
+    }
+
+    /// The kept replies with where each chunk is to be found.
+    pub fn kept_places(&self) -> impl Iterator<Item = (KeptPlace, &KeptChunk)> {
+        (0..).zip(&self.kept).map(|(part, chunk)| (KeptPlace { through: self.through, part }, chunk))
+    }
+}
+
+#[derive(Serialize)]
+struct KeptOut<'a> {
+    key: &'a ReplyKey,
+    kept: &'a Kept,
+}
+
+#[derive(Deserialize)]
+struct KeptIn {
+    key: ReplyKey,
+    kept: Arc<Kept>,
+}
+
+/// The replies of a chunk's bytes, in order. Stops at one that cannot be read, which it answers.
+pub(crate) fn read_kept(
+    mut data: &[u8],
+) -> impl Iterator<Item = Result<(ReplyKey, Arc<Kept>), postcard::Error>> {
+    std::iter::from_fn(move || {
+        if data.is_empty() {
+            return None;
+        }
+        match postcard::take_from_bytes::<KeptIn>(data) {
+            Ok((reply, rest)) => {
+                data = rest;
+                Some(Ok((reply.key, reply.kept)))
+            }
+            Err(error) => {
+                data = &[];
+                Some(Err(error))
+            }
+        }
+    })
+}
+
+/// Rows of one collection that are replayed, with a note of every change for the next fold.
+pub(crate) struct Recorder<'a> {
+    pub(crate) state: &'a mut State,
+    pub(crate) rows: &'a mut GroupRows,
+    pub(crate) policies: &'a mut HashMap<Arc<str>, Arc<Policy>>,
+}
+
+impl Rows for Recorder<'_> {
+    fn policy(&self, kind: &str) -> Option<Arc<Policy>> {
+        self.state.policy(kind)
+    }
+
+    fn collection(&self, key: &CollectionKey) -> Option<Arc<Collection>> {
+        self.state.collection(key)
+    }
+
+    fn item(&self, key: &CollectionKey, id: &ItemId) -> Option<Arc<Item>> {
+        self.state.item(key, id)
+    }
+
+    fn claim(&self, key: &CollectionKey, number: u64) -> Option<Arc<Claim>> {
+        self.state.claim(key, number)
+    }
+
+    fn claims_of(&self, key: &CollectionKey, holder_id: &str) -> Vec<Arc<Claim>> {
+        self.state.claims_of(key, holder_id)
+    }
+
+    fn active_claims(&self, key: &CollectionKey) -> Vec<u64> {
+        self.state.active_claims(key)
+    }
+}
+
+impl RowsMut for Recorder<'_> {
+    fn put_policy(&mut self, kind: &str, policy: Arc<Policy>) {
+        self.policies.insert(Arc::from(kind), policy.clone());
+        self.state.put_policy(kind, policy);
+    }
+
+    fn put_collection(&mut self, key: &CollectionKey, collection: Arc<Collection>) {
+        self.rows.head = Some(collection.clone());
+        self.state.put_collection(key, collection);
+    }
+
+    fn put_item(&mut self, key: &CollectionKey, item: Arc<Item>) {
+        self.rows.items.insert(item.id.clone(), Some(item.clone()));
+        self.state.put_item(key, item);
+    }
+
+    fn remove_item(&mut self, key: &CollectionKey, id: &ItemId) {
+        self.rows.items.insert(id.clone(), None);
+        self.state.remove_item(key, id);
+    }
+
+    fn put_claim(&mut self, key: &CollectionKey, claim: Arc<Claim>) {
+        self.rows.claims.insert(claim.number, claim.clone());
+        self.state.put_claim(key, claim);
+    }
+}

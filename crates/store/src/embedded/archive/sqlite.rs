@@ -1,0 +1,253 @@
+//! The archive in SQLite: its tables, and opening it. One connection writes and checkpoints; readers have
+//! their own, read-only.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use tenure_core::{ClaimState, Hash};
+
+use super::group::{Group, KeptPlace};
+use super::sqlite_read::SqliteReader;
+use super::{Archive, FILE_NAME, Loaded, sqlite_fold, sqlite_load};
+use crate::Error;
+use crate::embedded::disk::{Disk, RealDisk};
+
+/// The newest form of the archive that this program knows.
+pub(crate) const ARCHIVE_FORMAT: u32 = 1;
+/// Older ones can lose a commit when a checkpoint resets the log beside a reader.
+const SQLITE_MIN: i32 = 3_051_003;
+/// Marks the file as Tenure's.
+const APPLICATION_ID: i32 = 0x5465_6e75;
+
+const SCHEMA: &str = "
+CREATE TABLE meta (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  store INTEGER NOT NULL,
+  folded_through INTEGER NOT NULL,
+  high_water_ms INTEGER NOT NULL,
+  epoch INTEGER NOT NULL
+) STRICT;
+CREATE TABLE collections (
+  id INTEGER PRIMARY KEY,
+  key TEXT NOT NULL UNIQUE,
+  seq INTEGER NOT NULL,
+  hash BLOB NOT NULL,
+  created_at_ms INTEGER NOT NULL
+) STRICT;
+CREATE TABLE items (
+  collection INTEGER NOT NULL,
+  id TEXT NOT NULL,
+  status TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  data TEXT,
+  fence INTEGER NOT NULL,
+  claim INTEGER NOT NULL,
+  updated_at_ms INTEGER NOT NULL,
+  updated_by TEXT NOT NULL,
+  PRIMARY KEY (collection, id)
+) STRICT, WITHOUT ROWID;
+-- Active claims, and ended ones whose lock delay still runs.
+CREATE TABLE claims (
+  collection INTEGER NOT NULL,
+  number INTEGER NOT NULL,
+  token INTEGER NOT NULL,
+  items TEXT NOT NULL,
+  holder_id TEXT NOT NULL,
+  holder_name TEXT NOT NULL,
+  session TEXT,
+  state TEXT NOT NULL,
+  reason TEXT,
+  ended_at_ms INTEGER,
+  blocked_until_ms INTEGER NOT NULL,
+  phase TEXT NOT NULL,
+  phase_since_ms INTEGER NOT NULL,
+  ttl_ms INTEGER NOT NULL,
+  since_ms INTEGER NOT NULL,
+  heartbeat_at_ms INTEGER NOT NULL,
+  acted_at_ms INTEGER NOT NULL,
+  expires_at_ms INTEGER NOT NULL,
+  idle INTEGER NOT NULL,
+  data TEXT,
+  PRIMARY KEY (collection, number)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX claims_blocked ON claims (blocked_until_ms) WHERE state <> 'active';
+CREATE TABLE policies (kind TEXT PRIMARY KEY, policy TEXT NOT NULL) STRICT;
+-- The filter stands before the data, so that a search reads the one without the other.
+CREATE TABLE chunks (
+  collection INTEGER NOT NULL,
+  first_seq INTEGER NOT NULL,
+  last_seq INTEGER NOT NULL,
+  first_at_ms INTEGER NOT NULL,
+  last_at_ms INTEGER NOT NULL,
+  events INTEGER NOT NULL,
+  before BLOB NOT NULL,
+  bloom BLOB NOT NULL,
+  data BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX chunks_by_number ON chunks (collection, first_seq);
+CREATE INDEX chunks_by_time ON chunks (last_at_ms);
+CREATE TABLE kept (
+  through INTEGER NOT NULL,
+  part INTEGER NOT NULL,
+  last_at_ms INTEGER NOT NULL,
+  data BLOB NOT NULL,
+  PRIMARY KEY (through, part)
+) STRICT;
+";
+
+/// The archive of a data folder.
+#[derive(Debug)]
+pub struct SqliteArchive {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl SqliteArchive {
+    /// Opens the archive of a folder, or makes one.
+    pub fn open(dir: &Path) -> Result<Self, Error> {
+        check_version()?;
+        let path = dir.join(FILE_NAME);
+        let is_new = !path.exists();
+        let connection = Connection::open(&path).map_err(|error| sqlite_error(&path, "open", error))?;
+        let mut archive = Self { connection, path };
+        archive.prepare(is_new).map_err(|error| sqlite_error(&archive.path, "open", error))??;
+        // Even if it was there: whoever made it may have died before its name was safe.
+        RealDisk.sync_dir(dir).map_err(|source| Error::SyncFailed { path: dir.to_owned(), source })?;
+        Ok(archive)
+    }
+
+    /// Raises the epoch of an archive that has no collection to carry it.
+    pub(crate) fn set_epoch(&mut self, epoch: u64) -> Result<(), Error> {
+        let changed = self.connection.execute("UPDATE meta SET epoch = max(epoch, ?1)", [int(epoch)]);
+        changed.map(|_| ()).map_err(|error| sqlite_error(&self.path, "set the epoch", error))
+    }
+
+    fn prepare(&mut self, is_new: bool) -> rusqlite::Result<Result<(), Error>> {
+        let connection = &mut self.connection;
+        connection.busy_timeout(Duration::from_secs(10))?;
+        connection.set_prepared_statement_cache_capacity(64);
+        if is_new {
+            connection.pragma_update(None, "page_size", 8192)?;
+        }
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        // A commit is synced: the journal's segments are used again on the strength of it.
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+        connection.pragma_update(None, "cache_size", -65_536)?;
+        connection.pragma_update(None, "temp_store", "MEMORY")?;
+        let format: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+        if format == 0 && application == 0 {
+            let store = match RealDisk.random() {
+                Ok(random) => i64::from_le_bytes(random.to_le_bytes()),
+                Err(source) => return Ok(Err(Error::Io { path: self.path.clone(), doing: "name", source })),
+            };
+            let transaction = connection.transaction()?;
+            transaction.execute_batch(SCHEMA)?;
+            transaction.execute("INSERT INTO meta VALUES (1, ?1, 0, 0, 1)", [store])?;
+            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+            transaction.pragma_update(None, "user_version", ARCHIVE_FORMAT)?;
+            transaction.commit()?;
+            return Ok(Ok(()));
+        }
+        Ok(check_format(&self.path, format, application))
+    }
+}
+
+impl Archive for SqliteArchive {
+    type Reader = SqliteReader;
+
+    fn load(&mut self, kept: &mut dyn FnMut(KeptPlace, &[u8])) -> Result<Loaded, Error> {
+        sqlite_load::load(&self.connection, &self.path, kept)
+            .map_err(|error| sqlite_error(&self.path, "read the rows", error))?
+    }
+
+    fn fold(&mut self, group: &Group) -> Result<(), Error> {
+        sqlite_fold::fold(&mut self.connection, &self.path, group)
+            .map_err(|error| sqlite_error(&self.path, "fold", error))??;
+        // The batches are safe in the log from here on; moving them on is only tidiness.
+        let moved = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        moved.or_else(|error| match sqlite_error(&self.path, "checkpoint", error) {
+            Error::Full { .. } | Error::Away { .. } => Ok(()),
+            error => Err(error),
+        })
+    }
+
+    fn reader(&self) -> SqliteReader {
+        SqliteReader::new(self.path.clone())
+    }
+
+    fn close(&mut self) -> Result<(), Error> {
+        let moved = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        moved.map_err(|error| sqlite_error(&self.path, "close", error))
+    }
+}
+
+fn check_version() -> Result<(), Error> {
+    if rusqlite::version_number() < SQLITE_MIN {
+        let detail = format!(
+            "this program was built with SQLite {}, which can lose commits; it needs 3.51.3 or newer",
+            rusqlite::version()
+        );
+        return Err(Error::Unsupported { detail });
+    }
+    Ok(())
+}
+
+pub(super) fn check_format(path: &Path, format: u32, application: i32) -> Result<(), Error> {
+    if application != APPLICATION_ID {
+        let detail = "it is not an archive of Tenure's".to_owned();
+        return Err(Error::Corrupt { path: path.to_owned(), detail });
+    }
+    if format > ARCHIVE_FORMAT {
+        return Err(Error::Newer { path: path.to_owned(), found: format, known: ARCHIVE_FORMAT });
+    }
+    Ok(())
+}
+
+/// Opens an archive to look into it.
+pub(crate) fn open_read_only(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(Duration::from_secs(10))?;
+    Ok(connection)
+}
+
+/// SQLite's failure as the store's.
+pub(crate) fn sqlite_error(path: &Path, doing: &'static str, error: rusqlite::Error) -> Error {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => Error::Full { path: path.to_owned() },
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            Error::Away { detail: format!("{} is busy", path.display()) }
+        }
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            Error::Corrupt { path: path.to_owned(), detail: error.to_string() }
+        }
+        _ => Error::Archive { doing, source: error },
+    }
+}
+
+pub(super) fn state_word(state: ClaimState) -> &'static str {
+    match state {
+        ClaimState::Active => "active",
+        ClaimState::Released => "released",
+        ClaimState::Completed => "completed",
+        ClaimState::Expired => "expired",
+        ClaimState::Cancelled => "cancelled",
+        ClaimState::Revoked => "revoked",
+    }
+}
+
+/// Numbers count up from 1 and stay far below 2^63.
+pub(super) fn int(number: u64) -> i64 {
+    i64::try_from(number).expect("a number below 2^63")
+}
+
+pub(super) fn uint(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+pub(super) fn hash_of(value: rusqlite::types::ValueRef<'_>) -> Hash {
+    Hash(value.as_blob().ok().and_then(|bytes| bytes.try_into().ok()).unwrap_or_default())
+}

@@ -1,0 +1,196 @@
+//! Looking into the archive beside its writer: read-only connections from a small pool.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use tenure_core::CollectionKey;
+
+use super::bloom::may_have;
+use super::group::KeptPlace;
+use super::sqlite::{check_format, hash_of, int, open_read_only, sqlite_error, uint};
+use super::sqlite_load::{self, read_meta};
+use super::{ArchiveReader, ChunkAsk, ChunkOrder, ChunkRef, Loaded, Meta, VisitChunk};
+use crate::Error;
+use crate::limits::ARCHIVE_READERS_MAX;
+
+/// The readers' connections.
+#[derive(Clone, Debug)]
+pub struct SqliteReader {
+    path: PathBuf,
+    idle: Arc<Mutex<Vec<Connection>>>,
+}
+
+impl SqliteReader {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, idle: Arc::default() }
+    }
+
+    /// Lends a connection. One that failed is not taken back.
+    fn with<T>(
+        &self,
+        doing: &'static str,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let failed = |error| sqlite_error(&self.path, doing, error);
+        let idle = self.idle.lock().pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => open_read_only(&self.path).map_err(failed)?,
+        };
+        let answer = read(&connection).map_err(failed)?;
+        let mut idle = self.idle.lock();
+        if idle.len() < ARCHIVE_READERS_MAX {
+            idle.push(connection);
+        }
+        answer
+    }
+}
+
+impl ArchiveReader for SqliteReader {
+    fn chunks(&self, ask: &ChunkAsk<'_>, visit: &mut VisitChunk<'_>) -> Result<(), Error> {
+        self.with("read events", |connection| visit_chunks(connection, ask, visit))
+    }
+
+    fn kept(&self, place: KeptPlace) -> Result<Option<Vec<u8>>, Error> {
+        self.with("read a kept reply", |connection| {
+            let mut find =
+                connection.prepare_cached("SELECT data FROM kept WHERE through = ?1 AND part = ?2")?;
+            find.query_row(params![int(place.through), place.part], |row| row.get(0)).optional().map(Ok)
+        })
+    }
+}
+
+fn visit_chunks(
+    connection: &Connection,
+    ask: &ChunkAsk<'_>,
+    visit: &mut VisitChunk<'_>,
+) -> rusqlite::Result<Result<(), Error>> {
+    let mut find = connection.prepare_cached(&chunks_sql(ask))?;
+    let key = ask.collection.map(CollectionKey::as_str);
+    let mut rows = find.query(params![key, int(ask.from_seq), ask.at_ms.start, ask.at_ms.end])?;
+    while let Some(row) = rows.next()? {
+        if !may_have(row.get_ref(5)?.as_bytes()?, ask.words) {
+            continue;
+        }
+        match visit_row(row, visit)? {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => return Ok(Err(error)),
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Every form walks an index in its own order: a sort would first have to hold all the data.
+fn chunks_sql(ask: &ChunkAsk<'_>) -> String {
+    let of_one = "k.collection = (SELECT id FROM collections WHERE key = ?1)
+         AND k.first_seq >= coalesce((SELECT max(first_seq) FROM chunks WHERE first_seq <= ?2
+             AND collection = (SELECT id FROM collections WHERE key = ?1)), 0)
+         AND +k.last_at_ms >= ?3";
+    let (collection, order) = match (ask.collection, ask.order) {
+        (Some(_), ChunkOrder::Oldest) => (of_one, "k.first_seq"),
+        // Within a collection later numbers are later times.
+        (Some(_), ChunkOrder::Latest) => (of_one, "k.first_seq DESC"),
+        (None, ChunkOrder::Oldest) => ("?1 IS NULL AND +k.last_at_ms >= ?3", "k.collection, k.first_seq"),
+        (None, ChunkOrder::Latest) => ("?1 IS NULL AND k.last_at_ms >= ?3", "k.last_at_ms DESC"),
+    };
+    format!(
+        "SELECT (SELECT key FROM collections c WHERE c.id = k.collection), k.first_seq, k.last_seq,
+             k.last_at_ms, k.before, k.bloom, k.data
+         FROM chunks k WHERE {collection} AND k.last_seq >= ?2 AND k.first_at_ms < ?4 ORDER BY {order}"
+    )
+}
+
+fn visit_row(row: &Row<'_>, visit: &mut VisitChunk<'_>) -> rusqlite::Result<Result<bool, Error>> {
+    let Ok(key) = CollectionKey::new(row.get_ref(0)?.as_str()?) else { return Ok(Ok(true)) };
+    let chunk = ChunkRef {
+        first_seq: uint(row.get(1)?),
+        last_seq: uint(row.get(2)?),
+        last_at_ms: row.get(3)?,
+        before: hash_of(row.get_ref(4)?),
+        data: row.get_ref(6)?.as_bytes()?,
+    };
+    Ok(visit(&key, chunk))
+}
+
+/// Copies an archive as of one moment, beside its writer. Answers how far the copy is.
+pub(crate) fn copy_archive(from: &Path, to: &Path) -> Result<Meta, Error> {
+    let failed = |error| sqlite_error(from, "be copied", error);
+    let source = open_read_only(from).map_err(failed)?;
+    let target = to.to_str().ok_or_else(|| Error::Unsupported {
+        detail: format!("{} is not text, which SQLite needs for a copy", to.display()),
+    })?;
+    source.execute("VACUUM INTO ?1", [target]).map_err(failed)?;
+    let copy = open_read_only(to).map_err(failed)?;
+    read_meta(&copy).map_err(failed)
+}
+
+/// An archive that is looked at and not changed, by `check`.
+pub(crate) struct Inspection {
+    connection: Connection,
+    path: PathBuf,
+}
+
+impl Inspection {
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        let failed = |error| sqlite_error(path, "be opened", error);
+        let connection = open_read_only(path).map_err(failed)?;
+        let format = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
+        let application =
+            connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(failed)?;
+        check_format(path, format, application)?;
+        Ok(Self { connection, path: path.to_owned() })
+    }
+
+    /// What SQLite itself finds wrong.
+    pub(crate) fn integrity(&self) -> Result<Vec<String>, Error> {
+        let found = self.connection.prepare("PRAGMA integrity_check(20)").and_then(|mut check| {
+            check.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()
+        });
+        let found = found.map_err(|error| sqlite_error(&self.path, "be checked", error))?;
+        Ok(found.into_iter().filter(|line| line != "ok").collect())
+    }
+
+    pub(crate) fn meta(&self) -> Result<Meta, Error> {
+        read_meta(&self.connection).map_err(|error| sqlite_error(&self.path, "be read", error))
+    }
+
+    /// All rows.
+    pub(crate) fn load(&self) -> Result<Loaded, Error> {
+        sqlite_load::load(&self.connection, &self.path, &mut |_, _| {})
+            .map_err(|error| sqlite_error(&self.path, "be read", error))?
+    }
+
+    /// Visits all chunks of a collection.
+    pub(crate) fn chunks(&self, ask: &ChunkAsk<'_>, visit: &mut VisitChunk<'_>) -> Result<(), Error> {
+        visit_chunks(&self.connection, ask, visit)
+            .map_err(|error| sqlite_error(&self.path, "be read", error))?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::embedded::archive::SqliteArchive;
+
+    #[test]
+    fn no_search_for_chunks_sorts_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let archive = SqliteArchive::open(dir.path()).unwrap();
+        let connection = open_read_only(&dir.path().join("archive.db")).unwrap();
+        let key = CollectionKey::new("lock/a").unwrap();
+        for collection in [None, Some(&key)] {
+            for order in [ChunkOrder::Oldest, ChunkOrder::Latest] {
+                let ask = ChunkAsk { collection, from_seq: 0, at_ms: 0..9, words: &[], order };
+                let mut explain =
+                    connection.prepare(&format!("EXPLAIN QUERY PLAN {}", chunks_sql(&ask))).unwrap();
+                let rows = explain.query_map(params![None::<&str>, 0, 0, 9], |row| row.get::<_, String>(3));
+                let plan: Vec<String> = rows.unwrap().collect::<rusqlite::Result<_>>().unwrap();
+                assert!(!plan.iter().any(|line| line.contains("TEMP B-TREE")), "{ask:?}: {plan:#?}");
+            }
+        }
+        drop(archive);
+    }
+}

@@ -1,0 +1,234 @@
+//! Backups. Taking one needs no lock and stops nobody; what it makes is itself a data folder.
+//!
+//! The archive is copied first, as of one moment, then the journal, which must go on from that moment.
+//! A segment may be used again while it is copied, or the archive's copy may take so long that the
+//! segments after it are gone. Then all of it is done once more, and an archive that has everything that
+//! was answered when the backup began is enough by itself.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tenure_core::{Command, Principal, Rows, Verb, decide};
+
+use super::archive::{self, Inspection, Meta, SqliteArchive, copy_archive};
+use super::commit::Embedded;
+use super::disk::{Disk, RealDisk};
+use super::journal::{self, io_error, segment_id, segment_name};
+use super::options::{Fold, Options};
+use super::recover::{JOURNAL_DIR, LOCK_NAME};
+use crate::{Batch, Entry, Error, Store};
+
+/// Told how much of the work is done, out of how much.
+pub type Progress<'a> = dyn FnMut(u64, u64) + 'a;
+
+/// How often a copy is begun. The second or third succeeds unless something is wrong.
+const TRIES: u32 = 10;
+/// Collections whose restore is committed at once.
+const RESTORE_BATCH: usize = 500;
+
+/// Copies a data folder that may be in use into a new folder. The copy is checked and synced; answers
+/// the newest batch in it.
+pub fn backup(data_dir: &Path, target_dir: &Path, progress: &mut Progress<'_>) -> Result<u64, Error> {
+    require(data_dir)?;
+    require_empty(target_dir)?;
+    let partial = partial_of(target_dir)?;
+    let last = copy_folder(data_dir, &partial, progress)?;
+    finish(&partial, target_dir)?;
+    Ok(last)
+}
+
+/// Makes a data folder of a backup, at this time. Every collection's numbers jump ahead and the epoch
+/// rises, so that no token that was given after the backup is given again. Answers the new epoch.
+pub fn restore(
+    backup_dir: &Path,
+    data_dir: &Path,
+    now_ms: i64,
+    progress: &mut Progress<'_>,
+) -> Result<u64, Error> {
+    require(backup_dir)?;
+    require_empty(data_dir)?;
+    let partial = partial_of(data_dir)?;
+    copy_folder(backup_dir, &partial, &mut |_, _| {})?;
+    let epoch = jump_ahead(&partial, now_ms, progress)?;
+    finish(&partial, data_dir)?;
+    Ok(epoch)
+}
+
+/// Archive and journal, into a folder that no one takes for a data folder yet. Answers the newest batch.
+fn copy_folder(from: &Path, to: &Path, progress: &mut Progress<'_>) -> Result<u64, Error> {
+    // Where nobody owns the folder, nobody shall before the copy is made, and what does not verify is
+    // damage. Where somebody does, it may also have been written to while it was read.
+    let lock_path = from.join(LOCK_NAME);
+    let ours = RealDisk.lock(&lock_path).map_err(|source| io_error(&lock_path, "lock", source))?;
+    let (from_journal, to_journal) = (from.join(JOURNAL_DIR), to.join(JOURNAL_DIR));
+    let answered = if ours.is_some() { 0 } else { newest_batch(from)? };
+    for last_try in (0..TRIES).map(|number| number + 1 == TRIES) {
+        if to.exists() {
+            fs::remove_dir_all(to).map_err(|source| io_error(to, "empty", source))?;
+        }
+        RealDisk.create_dir(&to_journal).map_err(|source| io_error(&to_journal, "make", source))?;
+        let meta = copy_archive(&from.join(archive::FILE_NAME), &to.join(archive::FILE_NAME))?;
+        let copied = copy_journal(&from_journal, &to_journal, &meta, progress);
+        let verified = copied.and_then(|()| {
+            journal::verify(&RealDisk, &to_journal, meta.store, meta.folded_through, &mut |_, _| Ok(()))
+        });
+        match verified {
+            Ok(last) if last >= answered => return Ok(last),
+            Err(error) if ours.is_some() || last_try => return Err(error),
+            _ => {}
+        }
+        if meta.folded_through >= answered {
+            empty_journal(&to_journal, &meta)?;
+            return Ok(meta.folded_through);
+        }
+    }
+    Err(Error::Away { detail: format!("{} changed faster than it could be copied", from.display()) })
+}
+
+/// A batch that is no older than any that was answered before now.
+fn newest_batch(dir: &Path) -> Result<u64, Error> {
+    let store = Inspection::open(&dir.join(archive::FILE_NAME))?.meta()?.store;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match journal::newest_batch(&RealDisk, &dir.join(JOURNAL_DIR), store) {
+            // A segment was used again while it was read.
+            Err(Error::Corrupt { .. } | Error::Io { .. }) if tries < TRIES => {}
+            newest => return newest,
+        }
+    }
+}
+
+/// Copies the segments, oldest first.
+fn copy_journal(from: &Path, to: &Path, meta: &Meta, progress: &mut Progress<'_>) -> Result<(), Error> {
+    let names = RealDisk.list(from).map_err(|source| io_error(from, "list", source))?;
+    let mut ids: Vec<u64> = names.iter().filter_map(|name| segment_id(name)).collect();
+    ids.sort_unstable();
+    let total = ids.len() as u64;
+    for (done, id) in (0..).zip(ids) {
+        progress(done, total);
+        let (from, to) = (from.join(segment_name(id)), to.join(segment_name(id)));
+        match fs::copy(&from, &to) {
+            // It is being used again.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            copied => copied.map_err(|source| io_error(&from, "copy", source))?,
+        };
+        // A segment that became another one under our hands: if it is needed, it shows as a hole.
+        match journal::read_header(&RealDisk, &to, id, meta.store) {
+            Err(Error::Corrupt { .. }) if done + 1 < total => {
+                fs::remove_file(&to).map_err(|source| io_error(&to, "remove", source))?;
+            }
+            header => drop(header?),
+        }
+    }
+    progress(total, total);
+    Ok(())
+}
+
+/// A journal without a batch, that goes on where the archive ends.
+fn empty_journal(dir: &Path, meta: &Meta) -> Result<(), Error> {
+    for name in RealDisk.list(dir).map_err(|source| io_error(dir, "list", source))? {
+        let path = dir.join(name);
+        fs::remove_file(&path).map_err(|source| io_error(&path, "remove", source))?;
+    }
+    journal::create(Arc::new(RealDisk), dir, meta.store, meta.folded_through + 1, &Options::default())
+        .map(drop)
+}
+
+/// Commits a restore in every collection, and raises the epoch where there is none.
+fn jump_ahead(dir: &Path, now_ms: i64, progress: &mut Progress<'_>) -> Result<u64, Error> {
+    let options = Options { fold: Fold::Manual, ..Options::default() };
+    let mut store = Embedded::open(dir, &options)?;
+    let epoch = store.epoch() + 1;
+    let at_ms = now_ms.max(store.high_water_ms());
+    let reader = store.reader();
+    let total = reader.stats().collections;
+    let mut done = 0;
+    let mut after = None;
+    loop {
+        progress(done, total);
+        let page = reader.collections(after.as_ref(), RESTORE_BATCH)?;
+        let Some((last, _)) = page.rows.last() else { break };
+        after = Some(last.clone());
+        done += page.rows.len() as u64;
+        let view = store.load(&[])?;
+        let entries = page.rows.iter().map(|(key, _)| restore_entry(&view, key, epoch, at_ms));
+        let batch = Batch { at_ms, entries: entries.collect() };
+        drop(view);
+        store.commit(batch)?;
+    }
+    store.close()?;
+    drop((reader, store));
+    SqliteArchive::open(dir)?.set_epoch(epoch)?;
+    Ok(epoch)
+}
+
+fn restore_entry(rows: &dyn Rows, key: &tenure_core::CollectionKey, epoch: u64, at_ms: i64) -> Entry {
+    let verb = Verb::Restore { epoch };
+    let command = Command { collection: key.clone(), actor: Principal::system(), verb };
+    let decision = decide(rows, &command, at_ms).expect("a restore is never refused");
+    Entry {
+        collection: key.clone(),
+        events: decision.events,
+        beats: decision.beats,
+        changed: decision.changed,
+        kept: None,
+    }
+}
+
+/// Syncs everything in the partial folder and gives it its name, which makes it valid.
+fn finish(partial: &Path, dir: &Path) -> Result<(), Error> {
+    let failed = |source| Error::SyncFailed { path: partial.to_owned(), source };
+    for folder in [partial.join(JOURNAL_DIR), partial.to_owned()] {
+        for name in RealDisk.list(&folder).map_err(|source| io_error(&folder, "list", source))? {
+            let path = folder.join(name);
+            if path.is_file() {
+                File::open(&path).and_then(|file| file.sync_all()).map_err(failed)?;
+            }
+        }
+        RealDisk.sync_dir(&folder).map_err(failed)?;
+    }
+    // An empty folder of that name gives way.
+    fs::rename(partial, dir).map_err(|source| io_error(dir, "make", source))?;
+    let parent = parent_of(dir);
+    RealDisk.sync_dir(parent).map_err(|source| Error::SyncFailed { path: parent.to_owned(), source })
+}
+
+fn require(dir: &Path) -> Result<(), Error> {
+    if dir.join(archive::FILE_NAME).is_file() && dir.join(JOURNAL_DIR).is_dir() {
+        return Ok(());
+    }
+    let detail = format!("{} is not a data folder: it has no {}", dir.display(), archive::FILE_NAME);
+    Err(Error::Unsupported { detail })
+}
+
+fn require_empty(dir: &Path) -> Result<(), Error> {
+    let found = match fs::read_dir(dir) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(source) => return Err(io_error(dir, "read", source)),
+    };
+    if found {
+        let detail = format!("{} is not empty; name a folder that is empty or not there", dir.display());
+        return Err(Error::Unsupported { detail });
+    }
+    Ok(())
+}
+
+fn partial_of(dir: &Path) -> Result<PathBuf, Error> {
+    let Some(name) = dir.file_name() else {
+        return Err(Error::Unsupported { detail: format!("{} has no name of its own", dir.display()) });
+    };
+    let mut name = name.to_owned();
+    name.push(".partial");
+    Ok(dir.with_file_name(name))
+}
+
+fn parent_of(dir: &Path) -> &Path {
+    match dir.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}

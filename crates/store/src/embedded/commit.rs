@@ -1,0 +1,203 @@
+//! The writer's face of the embedded store.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{RwLock, RwLockReadGuard};
+use tenure_core::{Claim, Collection, CollectionKey, Item, ItemId, Policy, Rows};
+
+use super::archive::{Archive, ArchiveReader, SqliteArchive, read_kept};
+use super::disk::{Disk, RealDisk};
+use super::fold::{Folder, Pending};
+use super::journal::{Journal, Room};
+use super::kept::Lookup;
+use super::live::Live;
+use super::options::{Faults, Options};
+use super::reader::EmbeddedReader;
+use super::{recover, wire};
+use crate::{Batch, Error, Kept, Reader, ReplyKey, Store, View, Want};
+
+/// A store in a folder of this process's own.
+pub struct Embedded<D: Disk = RealDisk, A: Archive = SqliteArchive> {
+    pub(super) journal: Journal<D>,
+    /// Dropped before the folder's lock: the archive is closed while the folder is still ours.
+    pub(super) folder: Folder<A>,
+    pub(super) live: Arc<RwLock<Live>>,
+    pub(super) archive: A::Reader,
+    pub(super) journal_bytes: Arc<AtomicU64>,
+    pub(super) faults: Faults,
+    pub(super) dir: PathBuf,
+    pub(super) _lock: D::Lock,
+}
+
+impl Embedded {
+    /// Opens a data folder, or makes one: takes its lock, reads the archive, replays the journal.
+    pub fn open(dir: &Path, options: &Options) -> Result<Self, Error> {
+        Self::open_with(Arc::new(RealDisk), dir, options, SqliteArchive::open)
+    }
+}
+
+impl<D: Disk, A: Archive> Embedded<D, A> {
+    /// The same on another disk and with another archive, which is opened once the folder is locked.
+    pub fn open_with(
+        disk: Arc<D>,
+        dir: &Path,
+        options: &Options,
+        open_archive: impl FnOnce(&Path) -> Result<A, Error>,
+    ) -> Result<Self, Error> {
+        recover::open(disk, dir, options, open_archive)
+    }
+
+    /// Moves up to so many committed batches into the archive, now and on this thread. Answers how many.
+    pub fn fold_now(&self, max_batches: u64) -> Result<u64, Error> {
+        self.folder.fold_now(max_batches)
+    }
+
+    /// The number of the newest batch, which counts from 1.
+    pub fn last_batch(&self) -> u64 {
+        self.journal.last()
+    }
+
+    /// The newest batch that the archive has.
+    pub fn folded_through(&self) -> u64 {
+        self.folder.folded_through()
+    }
+
+    /// The folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The most that one batch may have, in its encoded bytes.
+    pub fn batch_bytes_max(&self) -> u64 {
+        self.journal.batch_bytes_max()
+    }
+
+    /// Reads replies that are wanted and only in the archive. Here and not in the view: here it can fail.
+    fn load_kept(&self, live: &Live, wants: &[Want]) -> Result<HashMap<ReplyKey, Arc<Kept>>, Error> {
+        let mut found = HashMap::new();
+        for key in wants.iter().filter_map(|want| want.reply.as_ref()) {
+            let Lookup::Archived(place) = live.kept.lookup(key) else { continue };
+            let data = self.archive.kept(place)?.unwrap_or_default();
+            for reply in read_kept(&data) {
+                let (archived, kept) = reply.map_err(|error| damaged_kept(&error))?;
+                if archived == *key {
+                    found.insert(archived, kept);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn pending(&self, number: u64, batch: Batch) -> Pending {
+        Pending { number, at_ms: batch.at_ms, entries: batch.entries, bytes: self.journal.staged_bytes() }
+    }
+}
+
+impl<D: Disk, A: Archive> Store for Embedded<D, A> {
+    type View<'a>
+        = EmbeddedView<'a>
+    where
+        Self: 'a;
+
+    fn load(&mut self, wants: &[Want]) -> Result<EmbeddedView<'_>, Error> {
+        // Under one lock with the view, or a fold could take an answer out of memory in between.
+        let live = self.live.read();
+        let kept = self.load_kept(&live, wants)?;
+        Ok(EmbeddedView { live, kept })
+    }
+
+    fn commit(&mut self, batch: Batch) -> Result<(), Error> {
+        self.folder.check()?;
+        self.journal.stage(|record| wire::encode(&batch, record))?;
+        while let Room::AfterFoldOf(number) = self.journal.make_room(self.folder.folded_through())? {
+            self.folder.fold_through(number)?;
+        }
+        self.journal_bytes.store(self.journal.bytes(), Ordering::Relaxed);
+        let expected = self.journal.last() + 1;
+        if self.faults.show_before_sync {
+            self.live.write().apply(expected, &batch);
+        }
+        if self.faults.fold_before_sync {
+            self.folder.fold_early(self.pending(expected, batch.clone()))?;
+        }
+        let number = self.journal.write()?;
+        if !self.faults.show_before_sync {
+            self.live.write().apply(number, &batch);
+        }
+        if !self.faults.fold_before_sync {
+            self.folder.push(self.pending(number, batch));
+        }
+        Ok(())
+    }
+
+    fn high_water_ms(&self) -> i64 {
+        self.live.read().high_water_ms
+    }
+
+    fn epoch(&self) -> u64 {
+        self.live.read().epoch
+    }
+
+    fn reader(&self) -> Arc<dyn Reader> {
+        Arc::new(EmbeddedReader {
+            live: self.live.clone(),
+            archive: self.archive.clone(),
+            journal_bytes: self.journal_bytes.clone(),
+        })
+    }
+
+    fn close(&mut self) -> Result<(), Error> {
+        self.folder.close()
+    }
+}
+
+/// What a batch reads: the rows under a read lock, so that readers go on beside it.
+pub struct EmbeddedView<'a> {
+    live: RwLockReadGuard<'a, Live>,
+    /// Wanted replies that only the archive had.
+    kept: HashMap<ReplyKey, Arc<Kept>>,
+}
+
+impl Rows for EmbeddedView<'_> {
+    fn policy(&self, kind: &str) -> Option<Arc<Policy>> {
+        self.live.state.policy(kind)
+    }
+
+    fn collection(&self, key: &CollectionKey) -> Option<Arc<Collection>> {
+        self.live.state.collection(key)
+    }
+
+    fn item(&self, key: &CollectionKey, id: &ItemId) -> Option<Arc<Item>> {
+        self.live.state.item(key, id)
+    }
+
+    fn claim(&self, key: &CollectionKey, number: u64) -> Option<Arc<Claim>> {
+        self.live.state.claim(key, number)
+    }
+
+    fn claims_of(&self, key: &CollectionKey, holder_id: &str) -> Vec<Arc<Claim>> {
+        self.live.state.claims_of(key, holder_id)
+    }
+
+    fn active_claims(&self, key: &CollectionKey) -> Vec<u64> {
+        self.live.state.active_claims(key)
+    }
+}
+
+impl View for EmbeddedView<'_> {
+    fn kept(&self, key: &ReplyKey) -> Option<Arc<Kept>> {
+        match self.live.kept.lookup(key) {
+            Lookup::Here(kept) => Some(kept),
+            Lookup::Archived(_) => self.kept.get(key).cloned(),
+            Lookup::Unknown => None,
+        }
+    }
+}
+
+fn damaged_kept(error: &postcard::Error) -> Error {
+    let detail = format!("a kept reply cannot be read: {error}");
+    Error::Corrupt { path: super::archive::FILE_NAME.into(), detail }
+}

@@ -1,0 +1,187 @@
+//! The few things that the journal asks of a disk, so that a simulator can be one. [`RealDisk`] is the
+//! machine's own.
+//!
+//! What a caller may rely on, and a simulator must honour: bytes are safe after `sync_data` (or
+//! `allocate`) has returned; a file's name, a rename and a removal are safe after `sync_dir` of the
+//! folder has returned. Before that each may be there, be missing, or (bytes) be there in part.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::rand::{GetRandomFlags, getrandom};
+
+/// A disk.
+pub trait Disk: Send + Sync + 'static {
+    /// An open file.
+    type File: DiskFile;
+    /// Owning a folder; dropping it gives the folder up.
+    type Lock: Send + Sync + 'static;
+
+    /// Makes a folder and its parents, safe once this returns. One that is there is fine.
+    fn create_dir(&self, dir: &Path) -> io::Result<()>;
+    /// Owns a folder by locking a file in it; `None` when another process does.
+    fn lock(&self, path: &Path) -> io::Result<Option<Self::Lock>>;
+    /// The names of the files in a folder, in any order.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+    /// Opens a file for reading and writing; makes it if it is not there.
+    fn open(&self, path: &Path) -> io::Result<Self::File>;
+    /// Renames a file in its folder, over one that is there.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Makes the names in a folder safe.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    /// A number that nobody can guess: the salt of a journal segment.
+    fn random(&self) -> io::Result<u64>;
+}
+
+/// An open file of a [`Disk`].
+pub trait DiskFile: Send {
+    /// Its length in bytes.
+    fn len(&self) -> io::Result<u64>;
+    /// It has no bytes.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+    /// Fills it with that many zero bytes on real blocks, and syncs it: a full disk shows here, and
+    /// later writes inside it change nothing but their own bytes.
+    fn allocate(&mut self, bytes: u64) -> io::Result<()>;
+    /// Reads what is there at an offset; less than asked for only at the file's end.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize>;
+    /// Writes all the bytes at an offset.
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Makes what was written safe. After an error nothing about the file's bytes is known.
+    fn sync_data(&mut self) -> io::Result<()>;
+}
+
+/// The machine's file system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealDisk;
+
+/// Holds the lock until it is dropped.
+#[derive(Debug)]
+pub struct RealLock {
+    _file: File,
+}
+
+impl Disk for RealDisk {
+    type File = RealFile;
+    type Lock = RealLock;
+
+    fn create_dir(&self, dir: &Path) -> io::Result<()> {
+        let parent = match dir.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        if dir.is_dir() {
+            // Whoever made it may have died before its name was safe. A parent that may not be looked
+            // into was made by somebody else, long ago.
+            return match self.sync_dir(parent) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+                synced => synced,
+            };
+        }
+        self.create_dir(parent)?;
+        match std::fs::create_dir(dir) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+        self.sync_dir(parent)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Option<RealLock>> {
+        let file = open_options().open(path)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(RealLock { _file: file })),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(dir)? {
+            // A name that is not text is none of ours.
+            names.extend(entry?.file_name().into_string().ok());
+        }
+        Ok(names)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<RealFile> {
+        Ok(RealFile(open_options().open(path)?))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        File::open(dir)?.sync_all()
+    }
+
+    fn random(&self) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        let filled = getrandom(&mut bytes, GetRandomFlags::empty())?;
+        // The system gives up to 256 bytes whole or not at all.
+        assert_eq!(filled, bytes.len(), "getrandom fills a short buffer");
+        Ok(u64::from_le_bytes(bytes))
+    }
+}
+
+/// A file of the machine's.
+#[derive(Debug)]
+pub struct RealFile(File);
+
+impl DiskFile for RealFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn allocate(&mut self, bytes: u64) -> io::Result<()> {
+        // Zeros are really written: reserved but unwritten blocks would make each later `fdatasync`
+        // also write the file system's own records.
+        let zeros = vec![0; 1 << 20];
+        let mut offset = 0;
+        while offset < bytes {
+            let part = usize::try_from(bytes - offset).unwrap_or(usize::MAX).min(zeros.len());
+            self.0.write_all_at(&zeros[..part], offset)?;
+            offset += part as u64;
+        }
+        self.0.set_len(bytes)?;
+        self.0.sync_all()
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < buf.len() {
+            match self.0.read_at(&mut buf[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    fn sync_data(&mut self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}
+
+fn open_options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    options
+}

@@ -1,0 +1,216 @@
+//! The kept replies: which keys are known, and the answers that are in memory. A miss is answered from
+//! here, so a command with a new key never waits for the archive.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use super::archive::{KeptPlace, read_kept};
+use crate::{Kept, ReplyKey};
+
+/// A key, as 128 bits that nobody outside can aim at: each process draws its own secret.
+pub(crate) type KeptId = u128;
+
+/// Turns keys into ids.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KeptKeys(RandomState, RandomState);
+
+impl KeptKeys {
+    pub(crate) fn id(&self, key: &ReplyKey) -> KeptId {
+        u128::from(self.0.hash_one(key)) << 64 | u128::from(self.1.hash_one(key))
+    }
+}
+
+/// All known keys.
+#[derive(Debug)]
+pub(crate) struct KeptIndex {
+    keys: KeptKeys,
+    known: HashMap<KeptId, Known>,
+    /// The known keys, oldest first.
+    order: VecDeque<KeptId>,
+    /// The newest answers, and all that the archive does not have yet.
+    answers: HashMap<KeptId, Arc<Kept>>,
+    /// Their keys, oldest first.
+    answer_order: VecDeque<KeptId>,
+    known_max: usize,
+    answers_max: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    at_ms: i64,
+    /// Where the archive has it, once it has.
+    place: Option<KeptPlace>,
+}
+
+/// What the index says of a key.
+#[derive(Debug)]
+pub(crate) enum Lookup {
+    /// Nothing is kept under it.
+    Unknown,
+    /// This is.
+    Here(Arc<Kept>),
+    /// Something is, and the archive has it.
+    Archived(KeptPlace),
+}
+
+impl KeptIndex {
+    pub(crate) fn new(known_max: usize, answers_max: usize) -> Self {
+        Self {
+            keys: KeptKeys::default(),
+            known: HashMap::new(),
+            order: VecDeque::new(),
+            answers: HashMap::new(),
+            answer_order: VecDeque::new(),
+            known_max,
+            answers_max,
+        }
+    }
+
+    pub(crate) fn keys(&self) -> &KeptKeys {
+        &self.keys
+    }
+
+    pub(crate) fn lookup(&self, key: &ReplyKey) -> Lookup {
+        if self.known.is_empty() {
+            return Lookup::Unknown;
+        }
+        let id = self.keys.id(key);
+        match (self.known.get(&id), self.answers.get(&id)) {
+            (Some(_), Some(kept)) => Lookup::Here(kept.clone()),
+            (Some(Known { place: Some(place), .. }), None) => Lookup::Archived(*place),
+            _ => Lookup::Unknown,
+        }
+    }
+
+    /// A reply was committed. What is over its day is forgotten on the way.
+    pub(crate) fn insert(&mut self, key: &ReplyKey, kept: Arc<Kept>) {
+        let (id, at_ms) = (self.keys.id(key), kept.at_ms);
+        self.put(id, at_ms, None);
+        if self.answers.insert(id, kept).is_none() {
+            self.answer_order.push_back(id);
+        }
+        self.trim(at_ms);
+    }
+
+    /// The archive has these replies from here on.
+    pub(crate) fn folded(&mut self, place: KeptPlace, ids: &[(KeptId, i64)]) {
+        for (id, at_ms) in ids {
+            // A key whose day was over may have been used again since: that answer is not in there.
+            if let Some(known) = self.known.get_mut(id).filter(|known| known.at_ms == *at_ms) {
+                known.place = Some(place);
+            }
+        }
+        self.trim_answers();
+    }
+
+    /// Takes over a chunk of the archive at start. Answers are read again when they are asked for.
+    pub(crate) fn load(&mut self, place: KeptPlace, data: &[u8]) -> Result<(), postcard::Error> {
+        for reply in read_kept(data) {
+            let (key, kept) = reply?;
+            let id = self.keys.id(&key);
+            self.put(id, kept.at_ms, Some(place));
+        }
+        Ok(())
+    }
+
+    /// Forgets what is over its day, and the oldest beyond the bound.
+    pub(crate) fn trim(&mut self, now_ms: i64) {
+        while let Some(id) = self.order.front() {
+            let over = self.known.get(id).is_none_or(|known| known.at_ms + Kept::KEEP_MS <= now_ms);
+            if !over && self.order.len() <= self.known_max {
+                break;
+            }
+            self.known.remove(id);
+            self.answers.remove(id);
+            self.order.pop_front();
+        }
+        self.trim_answers();
+    }
+
+    /// The time of the oldest reply that is known: the archive needs none from before it.
+    pub(crate) fn oldest_ms(&self) -> Option<i64> {
+        self.order.iter().find_map(|id| self.known.get(id)).map(|known| known.at_ms)
+    }
+
+    fn put(&mut self, id: KeptId, at_ms: i64, place: Option<KeptPlace>) {
+        if self.known.insert(id, Known { at_ms, place }).is_none() {
+            self.order.push_back(id);
+        }
+    }
+
+    fn trim_answers(&mut self) {
+        while self.answer_order.len() > self.answers_max {
+            let Some(id) = self.answer_order.front() else { break };
+            // Only the archive's are let go; folds come in order, so the first that is not ends it.
+            if self.known.get(id).is_some_and(|known| known.place.is_none()) {
+                break;
+            }
+            self.answers.remove(id);
+            self.answer_order.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::{CollectionKey, Hash, Reply};
+
+    use super::*;
+
+    fn key(name: &str) -> ReplyKey {
+        let collection = CollectionKey::new("lock/a").unwrap();
+        ReplyKey { collection, principal: Arc::from("ana"), key: Arc::from(name) }
+    }
+
+    fn kept(at_ms: i64) -> Arc<Kept> {
+        Arc::new(Kept { fingerprint: Hash::default(), at_ms, outcome: Ok(Reply::Done) })
+    }
+
+    #[test]
+    fn the_oldest_answers_leave_memory_only_when_the_archive_has_them() {
+        let mut index = KeptIndex::new(100, 1);
+        let place = KeptPlace { through: 9, part: 0 };
+        index.insert(&key("a"), kept(1));
+        index.insert(&key("b"), kept(2));
+        assert!(matches!(index.lookup(&key("a")), Lookup::Here(_)));
+        let ids = [(index.keys().id(&key("a")), 1)];
+        index.folded(place, &ids);
+        assert!(matches!(index.lookup(&key("a")), Lookup::Archived(found) if found == place));
+        assert!(matches!(index.lookup(&key("b")), Lookup::Here(_)));
+        assert!(matches!(index.lookup(&key("c")), Lookup::Unknown));
+    }
+
+    #[test]
+    fn what_is_over_its_day_or_over_the_bound_is_forgotten() {
+        let mut index = KeptIndex::new(2, 10);
+        for (name, at_ms) in [("a", 1), ("b", 2), ("c", 3)] {
+            index.insert(&key(name), kept(at_ms));
+        }
+        assert!(matches!(index.lookup(&key("a")), Lookup::Unknown));
+        assert_eq!(index.oldest_ms(), Some(2));
+        index.trim(2 + Kept::KEEP_MS);
+        assert!(matches!(index.lookup(&key("b")), Lookup::Unknown));
+        assert!(matches!(index.lookup(&key("c")), Lookup::Here(_)));
+    }
+
+    #[test]
+    fn a_fold_of_the_older_answer_does_not_take_the_newer_one_away() {
+        let mut index = KeptIndex::new(10, 0);
+        index.insert(&key("a"), kept(1));
+        let id = index.keys().id(&key("a"));
+        index.insert(&key("a"), kept(1 + Kept::KEEP_MS));
+        index.folded(KeptPlace { through: 9, part: 0 }, &[(id, 1)]);
+        let newer = index.lookup(&key("a"));
+        assert!(matches!(newer, Lookup::Here(kept) if kept.at_ms == 1 + Kept::KEEP_MS));
+    }
+
+    #[test]
+    fn a_key_that_is_used_again_keeps_its_newer_answer() {
+        let mut index = KeptIndex::new(10, 10);
+        index.insert(&key("a"), kept(1));
+        index.insert(&key("a"), kept(5));
+        index.trim(1 + Kept::KEEP_MS);
+        assert!(matches!(index.lookup(&key("a")), Lookup::Here(kept) if kept.at_ms == 5));
+    }
+}

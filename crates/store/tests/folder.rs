@@ -1,0 +1,343 @@
+//! A data folder on the real disk: owned by one process, backed up while in use, restored, checked.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command as Process;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rusqlite::Connection;
+use support::{collection, expected, look, step};
+use tempfile::TempDir;
+use tenure_core::limits::RESTORE_STEP;
+use tenure_store::embedded::backup::{backup, restore};
+use tenure_store::embedded::check::{Report, check};
+use tenure_store::embedded::{Embedded, Fold, Options};
+use tenure_store::{Error, EventPage, Store};
+
+fn options() -> Options {
+    Options { segment_bytes: 64 << 10, fold_bytes: 16 << 10, fold_after_ms: 5, ..Options::default() }
+}
+
+fn manual() -> Options {
+    Options { fold: Fold::Manual, ..options() }
+}
+
+fn folder() -> (TempDir, PathBuf) {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = parent.path().join("data");
+    (parent, dir)
+}
+
+/// A folder with so many steps, all of them folded.
+fn filled(dir: &Path, steps: u64) {
+    let mut store = Embedded::open(dir, &manual()).unwrap();
+    for number in 0..steps {
+        step(&mut store, number).unwrap();
+    }
+    store.close().unwrap();
+}
+
+fn checked(dir: &Path) -> Report {
+    check(dir, &mut |_, _| {}).unwrap()
+}
+
+/// Changes the archive behind the store's back.
+fn edit(dir: &Path, sql: &str) {
+    let connection = Connection::open(dir.join("archive.db")).unwrap();
+    let changed = connection.execute(sql, []).unwrap();
+    assert!(changed > 0, "{sql} changed nothing");
+}
+
+/// Not a test of its own: what the test below starts as a second process.
+#[test]
+fn second_process() {
+    let Ok(dir) = std::env::var("TENURE_TEST_FOLDER") else { return };
+    let opened = Embedded::open(Path::new(&dir), &options()).map(|_| ());
+    assert!(matches!(opened, Err(Error::Owned { .. })), "{opened:?}");
+    println!("the folder is owned");
+}
+
+#[test]
+fn a_second_process_is_told_that_the_folder_is_owned() {
+    let (_parent, dir) = folder();
+    let store = Embedded::open(&dir, &options()).unwrap();
+    let output = Process::new(std::env::current_exe().unwrap())
+        .args(["second_process", "--exact", "--nocapture"])
+        .env("TENURE_TEST_FOLDER", &dir)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("the folder is owned"), "{said}");
+    drop(store);
+    Embedded::open(&dir, &options()).unwrap();
+}
+
+#[test]
+fn replies_events_and_rows_survive_restarts_with_and_without_a_fold() {
+    let (_parent, dir) = folder();
+    let seen = expected(60);
+    let mut number = 0;
+    for round in 0..6 {
+        let mut store = Embedded::open(&dir, &manual()).unwrap();
+        assert_eq!(look(&mut store, 60), seen[usize::try_from(number).unwrap()], "round {round}");
+        for _ in 0..10 {
+            step(&mut store, number).unwrap();
+            number += 1;
+        }
+        match round % 3 {
+            0 => drop(store.fold_now(4).unwrap()),
+            1 => store.close().unwrap(),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_newer_or_foreign_archive_is_left_alone() {
+    let (_parent, dir) = folder();
+    filled(&dir, 3);
+    let connection = Connection::open(dir.join("archive.db")).unwrap();
+    connection.pragma_update(None, "user_version", 9).unwrap();
+    let opened = Embedded::open(&dir, &options()).map(|_| ());
+    assert!(matches!(opened, Err(Error::Newer { found: 9, known: 1, .. })), "{opened:?}");
+    connection.pragma_update(None, "user_version", 1).unwrap();
+    connection.pragma_update(None, "application_id", 7).unwrap();
+    let opened = Embedded::open(&dir, &options()).map(|_| ());
+    assert!(matches!(opened, Err(Error::Corrupt { .. })), "{opened:?}");
+    std::fs::write(dir.join("archive.db"), "not a database at all, but long enough to be looked at").unwrap();
+    let opened = Embedded::open(&dir, &options()).map(|_| ());
+    assert!(matches!(opened, Err(Error::Corrupt { .. })), "{opened:?}");
+}
+
+#[test]
+fn a_journal_of_another_folder_is_not_replayed() {
+    let ((_a, one), (_b, other)) = (folder(), folder());
+    filled(&one, 3);
+    filled(&other, 3);
+    let name = "journal/0000000000000001.journal";
+    std::fs::copy(one.join(name), other.join(name)).unwrap();
+    let opened = Embedded::open(&other, &manual()).map(|_| ());
+    assert!(
+        matches!(&opened, Err(Error::Corrupt { detail, .. }) if detail.contains("another")),
+        "{opened:?}"
+    );
+}
+
+#[test]
+fn a_backup_under_load_has_everything_that_was_answered_before_it() {
+    let (parent, dir) = folder();
+    let mut store = Embedded::open(&dir, &options()).unwrap();
+    let (answered, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut number = 0;
+            while !stop.load(Ordering::Relaxed) {
+                step(&mut store, number).unwrap();
+                number += 1;
+                answered.store(number, Ordering::Release);
+            }
+        });
+        for round in 0..5 {
+            while answered.load(Ordering::Acquire) < 50 * (round + 1) {
+                std::thread::yield_now();
+            }
+            let target = parent.path().join(format!("backup-{round}"));
+            let before = answered.load(Ordering::Acquire);
+            let last = backup(&dir, &target, &mut |_, _| {}).unwrap();
+            assert!(last >= before, "{last} of {before}");
+            let report = checked(&target);
+            assert!(report.is_good() && report.last_batch == last, "{report:?}");
+            let mut copy = Embedded::open(&target, &manual()).unwrap();
+            assert_eq!(copy.last_batch(), last);
+            let reference = expected(last);
+            assert_eq!(look(&mut copy, last), reference[usize::try_from(last).unwrap()]);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn a_backup_goes_only_into_an_empty_folder_and_only_from_a_data_folder() {
+    let (parent, dir) = folder();
+    let refused = |result: Result<u64, Error>| assert!(matches!(result, Err(Error::Unsupported { .. })));
+    refused(backup(&dir, &parent.path().join("b"), &mut |_, _| {}));
+    filled(&dir, 3);
+    let target = parent.path().join("b");
+    std::fs::create_dir(&target).unwrap();
+    std::fs::write(target.join("something"), "").unwrap();
+    refused(backup(&dir, &target, &mut |_, _| {}));
+    refused(restore(&dir, &target, 0, &mut |_, _| {}));
+    std::fs::remove_file(target.join("something")).unwrap();
+    backup(&dir, &target, &mut |_, _| {}).unwrap();
+}
+
+#[test]
+fn a_backup_of_a_damaged_folder_says_so() {
+    let (parent, dir) = folder();
+    let mut store = Embedded::open(&dir, &manual()).unwrap();
+    for number in 0..5 {
+        step(&mut store, number).unwrap();
+    }
+    drop(store);
+    let segment = dir.join("journal/0000000000000001.journal");
+    let mut bytes = std::fs::read(&segment).unwrap();
+    bytes[2 * 4096 + 100] ^= 1;
+    std::fs::write(&segment, bytes).unwrap();
+    let result = backup(&dir, &parent.path().join("b"), &mut |_, _| {});
+    assert!(matches!(result, Err(Error::Corrupt { .. })), "{result:?}");
+    assert!(!parent.path().join("b").exists());
+}
+
+#[test]
+fn a_restore_raises_the_epoch_and_every_token() {
+    let (parent, dir) = folder();
+    filled(&dir, 31);
+    let saved = parent.path().join("backup");
+    backup(&dir, &saved, &mut |_, _| {}).unwrap();
+    // What the backup does not have: tokens that were given after it.
+    let mut store = Embedded::open(&dir, &manual()).unwrap();
+    for number in 31..40 {
+        step(&mut store, number).unwrap();
+    }
+    let lost = store.reader().collection(&collection()).unwrap().unwrap().seq;
+    drop(store);
+    let restored = parent.path().join("restored");
+    // A restore that was cut off left this behind; it is no data folder and is swept away.
+    std::fs::create_dir(parent.path().join("restored.partial")).unwrap();
+    let now_ms = support::START_MS + 1_000_000;
+    assert_eq!(restore(&saved, &restored, now_ms, &mut |_, _| {}).unwrap(), 2);
+    assert!(checked(&restored).is_good());
+    let mut store = Embedded::open(&restored, &manual()).unwrap();
+    assert_eq!((store.epoch(), store.high_water_ms()), (2, now_ms));
+    let seq = store.reader().collection(&collection()).unwrap().unwrap().seq;
+    assert!(seq > RESTORE_STEP && seq > lost);
+    let page = store.reader().events(&collection(), lost, 10).unwrap();
+    assert!(matches!(page, EventPage::Resync { .. }), "a cursor from the lost time: {page:?}");
+    store.close().unwrap();
+    drop(store);
+    // And again from a backup of that.
+    let again = parent.path().join("again");
+    assert_eq!(restore(&restored, &again, 0, &mut |_, _| {}).unwrap(), 3);
+    let store = Embedded::open(&again, &manual()).unwrap();
+    assert!(store.reader().collection(&collection()).unwrap().unwrap().seq > 2 * RESTORE_STEP);
+}
+
+#[test]
+fn a_restore_of_an_empty_store_raises_the_epoch_too() {
+    let (parent, dir) = folder();
+    drop(Embedded::open(&dir, &manual()).unwrap());
+    let restored = parent.path().join("restored");
+    restore(&dir, &restored, 0, &mut |_, _| {}).unwrap();
+    assert_eq!(Embedded::open(&restored, &manual()).unwrap().epoch(), 2);
+}
+
+#[test]
+fn a_check_finds_nothing_wrong_in_a_good_folder_and_needs_it_for_itself() {
+    let (_parent, dir) = folder();
+    filled(&dir, 200);
+    let report = checked(&dir);
+    assert!(report.is_good(), "{report:?}");
+    assert_eq!((report.collections, report.events, report.items, report.last_batch), (1, 134, 5, 200));
+    let store = Embedded::open(&dir, &manual()).unwrap();
+    assert!(matches!(check(&dir, &mut |_, _| {}), Err(Error::Owned { .. })));
+    drop(store);
+}
+
+#[test]
+fn a_check_finds_each_planted_change() {
+    let plants: [(&str, &str, &str); 8] = [
+        ("a changed event", "UPDATE chunks SET data = CAST(replace(data, 'ana', 'ben') AS BLOB)", "hash"),
+        (
+            "a dropped chunk",
+            "DELETE FROM chunks WHERE first_seq = (SELECT max(first_seq) FROM chunks)",
+            "end",
+        ),
+        (
+            "a cut chunk",
+            "UPDATE chunks SET data = substr(data, 1, length(data) - 9) WHERE first_seq = 1",
+            "chunk",
+        ),
+        ("a changed item", "UPDATE items SET fence = fence - 1 WHERE id = 'item-2'", "item-2"),
+        ("a missing item", "DELETE FROM items WHERE id = 'item-3'", "item-3 is missing"),
+        (
+            "a new item",
+            "INSERT INTO items SELECT collection, 'new', status, version, data, fence, claim,
+          updated_at_ms, updated_by FROM items LIMIT 1",
+            "new is in no event",
+        ),
+        ("a changed claim", "UPDATE claims SET holder_id = 'eve'", "claim"),
+        ("a missing claim", "DELETE FROM claims", "active claims"),
+    ];
+    let (parent, dir) = folder();
+    // One claim is still active, and the events fill several chunks.
+    filled(&dir, 1_501);
+    for (index, (name, sql, word)) in plants.into_iter().enumerate() {
+        let copy = parent.path().join(format!("copy-{index}"));
+        backup(&dir, &copy, &mut |_, _| {}).unwrap();
+        assert!(checked(&copy).is_good());
+        edit(&copy, sql);
+        let report = checked(&copy);
+        assert!(report.problems.iter().any(|problem| problem.contains(word)), "{name}: {report:?}");
+    }
+}
+
+#[test]
+fn a_check_finds_a_damaged_journal_and_changes_nothing() {
+    let (_parent, dir) = folder();
+    let mut store = Embedded::open(&dir, &manual()).unwrap();
+    for number in 0..6 {
+        step(&mut store, number).unwrap();
+    }
+    drop(store);
+    let segment = dir.join("journal/0000000000000001.journal");
+    let mut bytes = std::fs::read(&segment).unwrap();
+    bytes[3 * 4096 + 50] ^= 1;
+    std::fs::write(&segment, &bytes).unwrap();
+    let report = checked(&dir);
+    assert!(report.problems[0].contains("batch 3 at offset 12288"), "{report:?}");
+    assert_eq!(std::fs::read(&segment).unwrap(), bytes);
+}
+
+#[test]
+fn old_events_are_pruned_by_whole_chunks_and_a_late_cursor_is_told() {
+    let (_parent, dir) = folder();
+    let pruning = Options { retain_events: Some(100), ..manual() };
+    let mut store = Embedded::open(&dir, &pruning).unwrap();
+    for number in 0..1_500 {
+        step(&mut store, number).unwrap();
+        if number % 100 == 99 {
+            store.fold_now(u64::MAX).unwrap();
+        }
+    }
+    let last = store.reader().collection(&collection()).unwrap().unwrap().seq;
+    let EventPage::Resync { first, .. } = store.reader().events(&collection(), 0, 10).unwrap() else {
+        panic!("the first events are gone");
+    };
+    assert!(first > 1 && last - first >= 100, "{first} to {last}");
+    let EventPage::Events(events) = store.reader().events(&collection(), first - 1, 10_000).unwrap() else {
+        panic!("the retained ones are there");
+    };
+    assert_eq!(events.len() as u64, last - first + 1);
+    store.close().unwrap();
+    drop(store);
+    let report = checked(&dir);
+    assert!(report.is_good() && report.pruned == 1, "{report:?}");
+    Embedded::open(&dir, &pruning).unwrap();
+}
+
+#[test]
+fn many_small_folds_make_few_chunks() {
+    let (_parent, dir) = folder();
+    let mut store = Embedded::open(&dir, &manual()).unwrap();
+    for number in 0..600 {
+        step(&mut store, number).unwrap();
+        store.fold_now(u64::MAX).unwrap();
+    }
+    drop(store);
+    let connection = Connection::open(dir.join("archive.db")).unwrap();
+    let chunks: i64 = connection.query_row("SELECT count(*) FROM chunks", [], |row| row.get(0)).unwrap();
+    assert!(chunks < 60, "{chunks} chunks for 400 events of a kilobyte");
+    assert!(checked(&dir).is_good());
+}

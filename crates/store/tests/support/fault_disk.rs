@@ -1,0 +1,310 @@
+//! A disk in memory. Bytes that were not synced survive a crash by sectors, each by chance; names that
+//! were not synced survive in order, up to a point that is left to chance.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tenure_store::embedded::disk::{Disk, DiskFile};
+
+const SECTOR: usize = 512;
+
+/// Shared by its clones.
+#[derive(Clone, Debug, Default)]
+pub struct FaultDisk(Arc<Mutex<Inner>>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    names: BTreeMap<PathBuf, usize>,
+    /// The names that are safe, and the changes since.
+    safe_names: BTreeMap<PathBuf, usize>,
+    changes: Vec<Change>,
+    files: Vec<Content>,
+    /// Operations that change something, so far.
+    operations: u64,
+    /// Every operation from this one on fails: the power is gone.
+    stop_at: Option<u64>,
+    /// The next sync fails.
+    fail_sync: bool,
+    /// Bytes that can still be allocated.
+    room: Option<u64>,
+    locked: bool,
+    randoms: u64,
+    pub log: Vec<String>,
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Create(PathBuf, usize),
+    Rename(PathBuf, PathBuf),
+    Remove(PathBuf),
+}
+
+#[derive(Clone, Debug, Default)]
+struct Content {
+    bytes: Vec<u8>,
+    safe: Vec<u8>,
+}
+
+pub struct FaultFile {
+    disk: FaultDisk,
+    file: usize,
+}
+
+pub struct FaultLock(FaultDisk);
+
+impl Drop for FaultLock {
+    fn drop(&mut self) {
+        self.0.0.lock().locked = false;
+    }
+}
+
+impl FaultDisk {
+    /// Operations that changed something.
+    pub fn operations(&self) -> u64 {
+        self.0.lock().operations
+    }
+
+    /// What was done, one line for each operation.
+    pub fn log(&self) -> Vec<String> {
+        self.0.lock().log.clone()
+    }
+
+    /// Stops before that operation.
+    pub fn stop_at(&self, operation: u64) {
+        self.0.lock().stop_at = Some(operation);
+    }
+
+    pub fn fail_next_sync(&self) {
+        self.0.lock().fail_sync = true;
+    }
+
+    /// Only so many bytes more can be allocated; `None` for any.
+    pub fn set_room(&self, bytes: Option<u64>) {
+        self.0.lock().room = bytes;
+    }
+
+    /// The disk after the power came back.
+    pub fn after_crash(&self, seed: u64) -> Self {
+        let inner = self.0.lock();
+        let mut dice = Dice(seed);
+        let mut names = inner.safe_names.clone();
+        let survives = dice.below(inner.changes.len() as u64 + 1);
+        for change in inner.changes.iter().take(usize::try_from(survives).unwrap()) {
+            apply(&mut names, change.clone());
+        }
+        let files = inner.files.iter().map(|file| file.after_crash(&mut dice)).collect();
+        let randoms = inner.randoms;
+        let after = Inner { names: names.clone(), safe_names: names, files, randoms, ..Inner::default() };
+        Self(Arc::new(Mutex::new(after)))
+    }
+
+    /// A copy that goes its own way, with everything written and nothing lost: as after `kill -9`.
+    pub fn after_kill(&self) -> Self {
+        let inner = self.0.lock();
+        let files = inner.files.clone();
+        let (names, safe_names, changes) =
+            (inner.names.clone(), inner.safe_names.clone(), inner.changes.clone());
+        let after = Inner { names, safe_names, changes, files, randoms: inner.randoms, ..Inner::default() };
+        Self(Arc::new(Mutex::new(after)))
+    }
+
+    pub fn names(&self) -> Vec<PathBuf> {
+        self.0.lock().names.keys().cloned().collect()
+    }
+
+    /// Changes a file behind everybody's back.
+    pub fn damage(&self, path: &Path, damage: impl FnOnce(&mut Vec<u8>)) {
+        let inner = &mut *self.0.lock();
+        let file = &mut inner.files[inner.names[path]];
+        damage(&mut file.bytes);
+        file.safe = file.bytes.clone();
+    }
+
+    pub fn bytes(&self, path: &Path) -> Vec<u8> {
+        let inner = self.0.lock();
+        inner.files[inner.names[path]].bytes.clone()
+    }
+
+    pub fn remove_behind(&self, path: &Path) {
+        let inner = &mut *self.0.lock();
+        inner.names.remove(path);
+        inner.safe_names.remove(path);
+    }
+
+    fn operate<T>(&self, what: &str, operation: impl FnOnce(&mut Inner) -> io::Result<T>) -> io::Result<T> {
+        let inner = &mut *self.0.lock();
+        if inner.stop_at.is_some_and(|stop| inner.operations >= stop) {
+            return Err(io::Error::other("the power is gone"));
+        }
+        inner.operations += 1;
+        inner.log.push(what.to_owned());
+        operation(inner)
+    }
+}
+
+impl Content {
+    fn after_crash(&self, dice: &mut Dice) -> Self {
+        let mut bytes = self.safe.clone();
+        for (at, sector) in self.bytes.chunks(SECTOR).enumerate() {
+            let range = at * SECTOR..at * SECTOR + sector.len();
+            if self.safe.get(range.clone()) == Some(sector) || dice.below(2) == 0 {
+                continue;
+            }
+            if bytes.len() < range.end {
+                bytes.resize(range.end, 0);
+            }
+            bytes[range].copy_from_slice(sector);
+        }
+        Self { safe: bytes.clone(), bytes }
+    }
+}
+
+fn apply(names: &mut BTreeMap<PathBuf, usize>, change: Change) {
+    match change {
+        Change::Create(path, file) => drop(names.insert(path, file)),
+        Change::Remove(path) => drop(names.remove(&path)),
+        Change::Rename(from, to) => {
+            if let Some(file) = names.remove(&from) {
+                names.insert(to, file);
+            }
+        }
+    }
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap().to_string_lossy().into_owned()
+}
+
+impl Disk for FaultDisk {
+    type File = FaultFile;
+    type Lock = FaultLock;
+
+    fn create_dir(&self, _dir: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn lock(&self, _path: &Path) -> io::Result<Option<FaultLock>> {
+        let locked = std::mem::replace(&mut self.0.lock().locked, true);
+        Ok((!locked).then(|| FaultLock(self.clone())))
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let inner = self.0.lock();
+        Ok(inner.names.keys().filter(|path| path.parent() == Some(dir)).map(|path| name(path)).collect())
+    }
+
+    fn open(&self, path: &Path) -> io::Result<FaultFile> {
+        let found = self.0.lock().names.get(path).copied();
+        let file = match found {
+            Some(file) => file,
+            None => self.operate(&format!("create {}", name(path)), |inner| {
+                inner.files.push(Content::default());
+                let change = Change::Create(path.to_owned(), inner.files.len() - 1);
+                apply(&mut inner.names, change.clone());
+                inner.changes.push(change);
+                Ok(inner.files.len() - 1)
+            })?,
+        };
+        Ok(FaultFile { disk: self.clone(), file })
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.operate(&format!("rename {} to {}", name(from), name(to)), |inner| {
+            let change = Change::Rename(from.to_owned(), to.to_owned());
+            apply(&mut inner.names, change.clone());
+            inner.changes.push(change);
+            Ok(())
+        })
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.operate(&format!("remove {}", name(path)), |inner| {
+            let change = Change::Remove(path.to_owned());
+            apply(&mut inner.names, change.clone());
+            inner.changes.push(change);
+            Ok(())
+        })
+    }
+
+    fn sync_dir(&self, _dir: &Path) -> io::Result<()> {
+        self.operate("sync dir", |inner| {
+            inner.safe_names = inner.names.clone();
+            inner.changes.clear();
+            Ok(())
+        })
+    }
+
+    fn random(&self) -> io::Result<u64> {
+        let mut inner = self.0.lock();
+        inner.randoms += 1;
+        Ok(Dice(inner.randoms).below(u64::MAX))
+    }
+}
+
+impl DiskFile for FaultFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.disk.0.lock().files[self.file].bytes.len() as u64)
+    }
+
+    fn allocate(&mut self, bytes: u64) -> io::Result<()> {
+        self.disk.operate("allocate", |inner| {
+            if let Some(room) = &mut inner.room {
+                if *room < bytes {
+                    return Err(io::ErrorKind::StorageFull.into());
+                }
+                *room -= bytes;
+            }
+            let zeros = vec![0; usize::try_from(bytes).unwrap()];
+            inner.files[self.file] = Content { bytes: zeros.clone(), safe: zeros };
+            Ok(())
+        })
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        let inner = self.disk.0.lock();
+        let bytes = &inner.files[self.file].bytes;
+        let from = usize::try_from(offset).unwrap().min(bytes.len());
+        let part = &bytes[from..bytes.len().min(from + buf.len())];
+        buf[..part.len()].copy_from_slice(part);
+        Ok(part.len())
+    }
+
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.disk.operate("write", |inner| {
+            let from = usize::try_from(offset).unwrap();
+            let content = &mut inner.files[self.file].bytes;
+            if content.len() < from + bytes.len() {
+                content.resize(from + bytes.len(), 0);
+            }
+            content[from..from + bytes.len()].copy_from_slice(bytes);
+            Ok(())
+        })
+    }
+
+    fn sync_data(&mut self) -> io::Result<()> {
+        self.disk.operate("sync", |inner| {
+            if std::mem::take(&mut inner.fail_sync) {
+                // As Linux does: the pages stay readable and are marked clean, though they never arrived.
+                return Err(io::Error::other("the device did not confirm"));
+            }
+            let content = &mut inner.files[self.file];
+            content.safe = content.bytes.clone();
+            Ok(())
+        })
+    }
+}
+
+/// Splitmix.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+}
