@@ -1,8 +1,8 @@
 //! The engine on its thread, and the handle that everyone else holds.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -59,7 +59,8 @@ struct Handle {
     time: Arc<Time>,
     feed: Feed,
     reader: Arc<dyn Reader>,
-    waiters: Arc<Mutex<Waiters<ReplyTo>>>,
+    /// The loop's own: gone with it, however it ends, so that nobody waits for a loop that is gone.
+    waiters: Weak<Mutex<Waiters<ReplyTo>>>,
     thread: Mutex<Option<JoinHandle<Result<(), Error>>>>,
 }
 
@@ -170,7 +171,7 @@ impl Engine {
 
     /// How many callers wait for an item, and are still there.
     pub fn waiting(&self, collection: &CollectionKey, item: &ItemId) -> usize {
-        self.0.waiters.lock().count(collection, item)
+        self.0.waiters.upgrade().map_or(0, |waiters| waiters.lock().count(collection, item))
     }
 
     /// Looks at the timers now: for a clock that was moved by hand.

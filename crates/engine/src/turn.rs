@@ -2,7 +2,7 @@
 //! a simulator drives it as the engine's thread does.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -163,8 +163,8 @@ impl<S: Store, T: Ticket> Turn<S, T> {
     }
 
     /// Those who wait, for others to count.
-    pub(crate) fn waiters(&self) -> Arc<Mutex<Waiters<T>>> {
-        self.waiters.clone()
+    pub(crate) fn waiters(&self) -> Weak<Mutex<Waiters<T>>> {
+        Arc::downgrade(&self.waiters)
     }
 
     /// The store, to read from or to look into.

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use axum::http::Method;
 use serde_json::{Value, json};
+use tenure_engine::{Engine, ManualClock, Options};
+use tenure_store::embedded::{self, Embedded};
 
-use crate::server::{Call, Server};
+use crate::server::{Call, START_MS, Server};
 
 fn post(who: &str, path: &str, body: &Value) -> Call {
     Call::new(who, Method::POST, path).key("k-1").json(body)
@@ -77,6 +79,39 @@ async fn e04_a_retry_of_any_post_gets_the_first_answer_byte_for_byte() {
             events["events"].as_array().expect("events").iter().map(|event| &event["type"]).collect();
         assert!(types.iter().all(|word| **word == "resumed"), "{name}: a retry changed something: {types:?}");
     }
+}
+
+/// E4: also across a restart, from disk.
+#[tokio::test]
+async fn e04_a_retry_after_a_restart_gets_the_first_answer_from_disk() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let clock = ManualClock::at(START_MS);
+    let open = || {
+        let store = Embedded::open(folder.path(), &embedded::Options::default()).expect("opens");
+        Server::around(
+            Engine::start(store, clock.clone(), Options::default()).expect("starts"),
+            clock.clone(),
+        )
+    };
+    let body = json!({"collection": "lock/jobs", "items": ["nightly"], "data": {"n": 1.50}});
+    let s = open();
+    let first = s.send(post("ana", "/v1/claims", &body)).await.status(201);
+    let batch = json!({"commands": [{"op": "acquire", "collection": "lock/jobs", "items": ["b"]}, {"op": "release", "claim": "lock~jobs~3"}]});
+    let answers = s.send(post("ana", "/v1/batch", &batch)).await.status(200);
+    s.engine.stop().expect("stops");
+    drop(s);
+    clock.advance(5_000);
+    let s = open();
+    let again = s.send(post("ana", "/v1/claims", &body)).await;
+    assert_eq!((again.status, &again.bytes), (first.status, &first.bytes));
+    let again = s.send(post("ana", "/v1/batch", &batch)).await;
+    assert_eq!((again.status, &again.bytes), (answers.status, &answers.bytes));
+    s.send(post("ana", "/v1/claims", &json!({"collection": "lock/jobs", "items": ["x"]})))
+        .await
+        .code(422, "key_reused");
+    let verified = s.get("root", "/v1/audit/verify").await.status(200).json();
+    assert_eq!((&verified["verified"], &verified["shortened"]), (&json!(true), &json!(0)));
+    s.engine.stop().expect("stops");
 }
 
 /// E4: a refusal too is kept, with its time.

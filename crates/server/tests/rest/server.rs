@@ -86,6 +86,12 @@ impl Server {
         let fault = Arc::new(Mutex::new(Fault::None));
         let lent = Lent { store: Some(store), home: home.clone(), fault: fault.clone() };
         let engine = Engine::start(lent, clock.clone(), Options::default()).expect("starts");
+        Self { home, fault, ..Self::around(engine, clock) }
+    }
+
+    /// Around an engine that runs.
+    pub(crate) fn around(engine: Engine, clock: ManualClock) -> Self {
+        let (home, fault) = Default::default();
         let (router, api) = router(App::new(engine.clone()));
         let router = router.layer(from_fn(check_access));
         let api = serde_json::to_value(api).expect("a document is JSON");
@@ -96,7 +102,7 @@ impl Server {
     pub(crate) fn restart(self) -> Self {
         self.engine.stop().expect("stops");
         let store = self.home.lock().take().expect("closed");
-        Self::over(store, self.clock.clone())
+        Self::over(store, self.clock)
     }
 
     /// From now on readers see the store like this.
@@ -184,12 +190,6 @@ impl Server {
     pub(crate) fn waiting(&self, key: &str, item: &str) -> usize {
         let key = CollectionKey::new(key).expect("a test's key");
         self.engine.waiting(&key, &ItemId::new(item).expect("a test's item"))
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.engine.stop();
     }
 }
 

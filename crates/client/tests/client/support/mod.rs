@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use tenure_engine::{Engine, ManualClock, Options};
 use tenure_server::config::Config;
 use tenure_server::identity::Secret;
-use tenure_server::{Metrics, Server as Inner, own_routes, router_with};
+use tenure_server::{Metrics, Server as Inner, router};
 use tenure_store::memory::Memory;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -36,7 +36,7 @@ impl Server {
         config.limits.drain_timeout_ms = 200;
         let server = Inner::open(&config, engine.clone(), metrics).await.expect("opens");
         let address = server.address();
-        let (routes, _) = router_with(server.app().clone(), own_routes());
+        let (routes, _) = router(server.app().clone());
         let (stop, stopped) = oneshot::channel();
         let running = tokio::spawn(async move {
             server.run(routes, async move { drop(stopped.await) }).await;
