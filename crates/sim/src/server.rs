@@ -266,7 +266,7 @@ impl<M: Machine> Driver<M> {
         let clock_ms = self.now_ms + self.skew_ms;
         let rotten = !self.quiet && self.chance.chance(60) && self.machine.rot(&mut self.chance);
         let mut store = self.machine.start();
-        if let (true, Err(Error::Corrupt { .. })) = (rotten, &store) {
+        if let (true, Err(Error::Corrupt { .. } | Error::Newer { .. })) = (rotten, &store) {
             // It noticed. Had it started, the auditor would look for what is missing.
             self.history.add(self.now_ms, format_args!("damage was found and mended"));
             self.tally.damages += 1;
