@@ -124,6 +124,23 @@ pub enum Verb {
     Group(Vec<Verb>),
 }
 
+impl Verb {
+    /// The number of the claim that it names as its own.
+    pub fn claim(&self) -> Option<u64> {
+        match self {
+            Self::Heartbeat { claim, .. }
+            | Self::AddItem { claim, .. }
+            | Self::RemoveItem { claim, .. }
+            | Self::Advance { claim }
+            | Self::Cancel { claim }
+            | Self::Release { claim }
+            | Self::Nudge { claim, .. } => Some(*claim),
+            Self::Complete(complete) => Some(complete.claim),
+            _ => None,
+        }
+    }
+}
+
 /// What to claim, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Acquire {

@@ -212,6 +212,28 @@ pub struct Acted {
     pub expires_at_ms: i64,
 }
 
+impl Event {
+    /// The number of the claim that it is about; a grant's is its own.
+    pub fn claim(&self) -> Option<u64> {
+        match &self.fact {
+            Fact::Granted(_) => Some(self.seq),
+            Fact::Renewed { claim, .. }
+            | Fact::ItemAdded { claim, .. }
+            | Fact::ItemRemoved { claim, .. }
+            | Fact::Advanced { claim, .. }
+            | Fact::Nudged { claim, .. } => Some(*claim),
+            Fact::Ended(end) => Some(end.claim),
+            Fact::ItemPut { under, .. } | Fact::ItemDeleted { under, .. } => {
+                under.as_ref().map(|acted| acted.claim)
+            }
+            Fact::CollectionCreated
+            | Fact::PolicySet { .. }
+            | Fact::Resumed { .. }
+            | Fact::Restored { .. } => None,
+        }
+    }
+}
+
 impl Fact {
     /// The action's name in the audit log. Overrides stand out in capitals.
     pub fn action(&self) -> &'static str {

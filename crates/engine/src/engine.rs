@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use tenure_core::{ClaimState, CollectionKey, Command, ItemId, Refusal, Verb};
+use tenure_core::{ClaimState, CollectionKey, ItemId, Refusal};
 use tenure_store::{Error, Reader, Store};
 use tokio::sync::{mpsc, oneshot};
 
@@ -105,16 +105,18 @@ impl Engine {
     /// the queue of a held item.
     pub async fn execute(&self, request: impl Into<Request>) -> Answer {
         let request = request.into();
-        let claim = named_claim(&request.command);
+        let (collection, claim) = (request.command.collection.clone(), request.command.verb.claim());
         let (sender, receiver) = oneshot::channel();
         self.submit(request, ReplyTo::Once(sender));
         let answer = receiver.await.unwrap_or_else(|_| self.stopped());
-        self.explain_lost(claim, answer)
+        self.explain_lost(&collection, claim, answer)
     }
 
     /// Carries out several requests, in their order, and waits for all their answers.
     pub async fn execute_all(&self, requests: Vec<Request>) -> Vec<Answer> {
-        let claims: Vec<_> = requests.iter().map(|request| named_claim(&request.command)).collect();
+        let named =
+            requests.iter().map(|Request { command, .. }| (command.collection.clone(), command.verb.claim()));
+        let named: Vec<_> = named.collect();
         let (sender, mut receiver) = mpsc::unbounded_channel();
         let mut answers = vec![None; requests.len()];
         for (tag, request) in (0..).zip(requests) {
@@ -128,17 +130,18 @@ impl Engine {
             }
         }
         let answers = answers.into_iter().map(|answer| answer.unwrap_or_else(|| self.stopped()));
-        answers.zip(claims).map(|(answer, claim)| self.explain_lost(claim, answer)).collect()
+        let answers = answers.zip(named);
+        answers.map(|(answer, (collection, claim))| self.explain_lost(&collection, claim, answer)).collect()
     }
 
     /// The same, for a caller without a runtime.
     pub fn execute_blocking(&self, request: impl Into<Request>) -> Answer {
         let request = request.into();
-        let claim = named_claim(&request.command);
+        let (collection, claim) = (request.command.collection.clone(), request.command.verb.claim());
         let (sender, receiver) = oneshot::channel();
         self.submit(request, ReplyTo::Once(sender));
         let answer = receiver.blocking_recv().unwrap_or_else(|_| self.stopped());
-        self.explain_lost(claim, answer)
+        self.explain_lost(&collection, claim, answer)
     }
 
     /// Hands a request in; the answer goes to `reply_to`. Answers at once when too many wait.
@@ -197,12 +200,12 @@ impl Engine {
     }
 
     /// The loop keeps only recent ends in memory. A claim that it does not know may have ended long
-    /// ago: then the caller is told so, from the store, off the loop's thread.
-    fn explain_lost(&self, claim: Option<(CollectionKey, u64)>, mut answer: Answer) -> Answer {
-        if let (Some((key, number)), Err(Refused::Rule(Refusal::NotFound { what, .. }))) =
-            (claim, &answer.outcome)
+    /// ago: then the caller is told so, from the store, off the loop's thread. Whoever submits on its
+    /// own calls this with [`tenure_core::Verb::claim`].
+    pub fn explain_lost(&self, collection: &CollectionKey, claim: Option<u64>, mut answer: Answer) -> Answer {
+        if let (Some(number), Err(Refused::Rule(Refusal::NotFound { what, .. }))) = (claim, &answer.outcome)
             && &**what == "claim"
-            && let Ok(Some(claim)) = self.0.reader.claim(&key, number)
+            && let Ok(Some(claim)) = self.0.reader.claim(collection, number)
             && claim.state != ClaimState::Active
             && let (Some(reason), Some(ended_at_ms)) = (claim.reason, claim.ended_at_ms)
         {
@@ -292,19 +295,4 @@ fn run<S: Store>(
         done.ticket.send(done.answer);
     }
     closed.map(drop)
-}
-
-fn named_claim(command: &Command) -> Option<(CollectionKey, u64)> {
-    let claim = match &command.verb {
-        Verb::Heartbeat { claim, .. }
-        | Verb::AddItem { claim, .. }
-        | Verb::RemoveItem { claim, .. }
-        | Verb::Advance { claim }
-        | Verb::Cancel { claim }
-        | Verb::Release { claim }
-        | Verb::Nudge { claim, .. } => *claim,
-        Verb::Complete(complete) => complete.claim,
-        _ => return None,
-    };
-    Some((command.collection.clone(), claim))
 }

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use tenure_core::{ClaimState, Command, Refusal, Verb};
-use tenure_engine::{Answer, Reader, Refused, ReplyTo, Request};
+use tenure_core::Command;
+use tenure_engine::{Answer, ReplyTo, Request};
 use tokio::sync::mpsc;
 
 use crate::access::rule_for;
@@ -81,38 +81,10 @@ impl Commands {
             };
             let Some((tag, answer)) = answered else { std::future::pending().await };
             if let Some(Waiting { id, asked }) = self.waiting.remove(&tag) {
-                let answer = explain_lost(&**app.reader(), &asked, answer);
+                let answer = app.engine().explain_lost(&asked.collection, asked.verb.claim(), answer);
                 let rendered = asked.render(&answer, app.reader().epoch());
                 return (id, rendered);
             }
         }
-    }
-}
-
-/// The engine keeps only recent ends in memory: a claim that it does not know may have ended long ago.
-fn explain_lost(reader: &dyn Reader, asked: &Asked, mut answer: Answer) -> Answer {
-    if let Err(Refused::Rule(Refusal::NotFound { what, .. })) = &answer.outcome
-        && &**what == "claim"
-        && let Some(number) = claim_of(&asked.verb)
-        && let Ok(Some(claim)) = reader.claim(&asked.collection, number)
-        && claim.state != ClaimState::Active
-        && let (Some(reason), Some(ended_at_ms)) = (claim.reason, claim.ended_at_ms)
-    {
-        answer.outcome = Err(Refused::Rule(Refusal::Lost { reason, ended_at_ms, holder: None }));
-    }
-    answer
-}
-
-fn claim_of(verb: &Verb) -> Option<u64> {
-    match verb {
-        Verb::Heartbeat { claim, .. }
-        | Verb::AddItem { claim, .. }
-        | Verb::RemoveItem { claim, .. }
-        | Verb::Advance { claim }
-        | Verb::Cancel { claim }
-        | Verb::Release { claim }
-        | Verb::Nudge { claim, .. } => Some(*claim),
-        Verb::Complete(complete) => Some(complete.claim),
-        _ => None,
     }
 }

@@ -76,7 +76,7 @@ impl EventView<'_> {
         map.serialize_entry("type", event.fact.action())?;
         map.serialize_entry("actor", &Holder::from(&event.actor))?;
         map.serialize_entry("collection", self.collection)?;
-        if let Some(number) = claim_of(&event.fact, event.seq) {
+        if let Some(number) = event.claim() {
             let id = ClaimId { collection: self.collection.clone(), number };
             map.serialize_entry("claim", &id)?;
         }
@@ -191,25 +191,6 @@ fn ended<M: SerializeMap>(map: &mut M, end: &End) -> Result<(), M::Error> {
     });
     let changes: Vec<_> = changes.collect();
     map.serialize_entry("changes", &changes)
-}
-
-/// The claim that a fact is about.
-fn claim_of(fact: &Fact, seq: u64) -> Option<u64> {
-    match fact {
-        Fact::Granted(_) => Some(seq),
-        Fact::Renewed { claim, .. }
-        | Fact::ItemAdded { claim, .. }
-        | Fact::ItemRemoved { claim, .. }
-        | Fact::Advanced { claim, .. }
-        | Fact::Nudged { claim, .. } => Some(*claim),
-        Fact::Ended(end) => Some(end.claim),
-        Fact::ItemPut { under, .. } | Fact::ItemDeleted { under, .. } => {
-            under.as_ref().map(|acted| acted.claim)
-        }
-        Fact::CollectionCreated | Fact::PolicySet { .. } | Fact::Resumed { .. } | Fact::Restored { .. } => {
-            None
-        }
-    }
 }
 
 impl PartialSchema for EventView<'_> {

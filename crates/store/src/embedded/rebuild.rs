@@ -8,7 +8,6 @@ use tenure_core::{
     Status, fold,
 };
 
-use super::archive::bloom::claim_of;
 use super::archive::{ArchiveReader, ChunkAsk, Word, read_wanted};
 use super::reader::all_of;
 use crate::Error;
@@ -31,7 +30,7 @@ pub(super) fn ended_claim(
             }
             let about = |event: &Event| {
                 event.seq >= number
-                    && (claim_of(event) == Some(number) || matches!(event.fact, Fact::Resumed { .. }))
+                    && (event.claim() == Some(number) || matches!(event.fact, Fact::Resumed { .. }))
             };
             for sealed in read_wanted(chunk.before, chunk.data, about) {
                 let event = sealed?.event;

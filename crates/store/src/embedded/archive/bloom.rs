@@ -3,7 +3,7 @@
 //!
 //! The bits are on disk: the hash and the number of probes are part of the archive's format.
 
-use tenure_core::{Event, Fact};
+use tenure_core::Event;
 
 const PROBES: u32 = 6;
 /// About one false "maybe" in a hundred.
@@ -65,28 +65,9 @@ impl Word {
 pub(crate) fn words_of(event: &Event, words: &mut Vec<Word>) {
     words.push(Word::actor(&event.actor.id));
     words.push(Word::action(event.fact.action()));
-    words.extend(claim_of(event).map(Word::claim));
+    words.extend(event.claim().map(Word::claim));
     for item in event.fact.items() {
         words.push(Word::item(item.as_str()));
-    }
-}
-
-/// The claim that an event changes.
-pub(crate) fn claim_of(event: &Event) -> Option<u64> {
-    match &event.fact {
-        Fact::Granted(_) => Some(event.seq),
-        Fact::Renewed { claim, .. }
-        | Fact::ItemAdded { claim, .. }
-        | Fact::ItemRemoved { claim, .. }
-        | Fact::Advanced { claim, .. }
-        | Fact::Nudged { claim, .. } => Some(*claim),
-        Fact::Ended(end) => Some(end.claim),
-        Fact::ItemPut { under, .. } | Fact::ItemDeleted { under, .. } => {
-            under.as_ref().map(|acted| acted.claim)
-        }
-        Fact::CollectionCreated | Fact::PolicySet { .. } | Fact::Resumed { .. } | Fact::Restored { .. } => {
-            None
-        }
     }
 }
 
