@@ -7,8 +7,7 @@ use crate::draft::Draft;
 use crate::limits::GROUP_MAX;
 use crate::names::SYSTEM_KIND;
 use crate::{
-    Beat, Claim, Collection, CollectionKey, Command, Fact, Item, ItemId, Policy, Refusal, Reply, Rows,
-    Sealed, Verb,
+    Beat, Claim, Collection, Command, Fact, Item, ItemId, Policy, Refusal, Reply, Rows, Sealed, Verb,
 };
 
 /// What a granted command did. Nothing of it is true until it is committed, and then all of it is.
@@ -48,13 +47,8 @@ pub fn decide(rows: &dyn Rows, command: &Command, now_ms: i64) -> Result<Decisio
         verb => decide_verb(&mut draft, verb)?,
     };
     let beats = draft.final_beats();
-    let Draft { collection, items, claims, policies, events, .. } = draft;
-    let changed = Changed {
-        collection,
-        items: items.into_iter().collect(),
-        claims: claims.into_values().collect(),
-        policies,
-    };
+    let Draft { head, head_changed, items, claims, policies, events, .. } = draft;
+    let changed = Changed { collection: head.filter(|_| head_changed), items, claims, policies };
     Ok(Decision { reply, events, beats, changed })
 }
 
@@ -72,9 +66,8 @@ fn decide_group(draft: &mut Draft<'_>, verbs: &[Verb]) -> Result<Reply, Refusal>
 }
 
 fn decide_verb(draft: &mut Draft<'_>, verb: &Verb) -> Result<Reply, Refusal> {
-    let policies = CollectionKey::policies();
     if let Verb::SetPolicy { kind, policy } = verb {
-        if *draft.key != policies {
+        if !draft.key.is_policies() {
             return Err(Refusal::invalid("collection", "a policy is set in tenure/policies"));
         }
         return commands::set_policy(draft, kind, policy);
@@ -85,7 +78,7 @@ fn decide_verb(draft: &mut Draft<'_>, verb: &Verb) -> Result<Reply, Refusal> {
     // Tenure keeps documents of its own (API keys, sessions) as anyone does; nothing there is claimed,
     // and the server lets nobody name the kind.
     let documents = matches!(verb, Verb::CreateCollection | Verb::PutItem(_) | Verb::DeleteItem { .. });
-    if draft.key.kind() == SYSTEM_KIND && (!documents || *draft.key == policies) {
+    if draft.key.kind() == SYSTEM_KIND && (!documents || draft.key.is_policies()) {
         return Err(Refusal::invalid("collection", "the kind tenure is Tenure's own"));
     }
     let kind = draft.key.kind();

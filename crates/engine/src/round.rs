@@ -39,14 +39,14 @@ pub(crate) struct Round<'a, V, T> {
 
 impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     pub(crate) fn new(
-        view: &'a V,
+        overlay: Overlay<'a, V>,
         now_ms: i64,
         timers: &'a mut Timers,
         waiters: &'a mut Waiters<T>,
         planted: Planted,
     ) -> Self {
         Self {
-            overlay: Overlay::new(view),
+            overlay,
             now_ms,
             timers,
             waiters,

@@ -11,6 +11,7 @@ use tenure_store::{Batch, ClaimFilter, Entry, Error, Store, View};
 
 use crate::feed::Feed;
 use crate::limits::{MARK_MS, RETRY_MS};
+use crate::overlay::{Changes, Overlay};
 use crate::planted::{Bug, Planted};
 use crate::round::Round;
 use crate::timers::{Timer, Timers};
@@ -57,6 +58,7 @@ pub struct Report {
 pub struct Turn<S, T> {
     store: S,
     timers: Timers,
+    changes: Changes,
     /// Locked while a turn decides, never while it commits; others only count.
     waiters: Arc<Mutex<Waiters<T>>>,
     /// Requests that did not fit into the newest commit.
@@ -80,10 +82,21 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         let high_water_ms = store.high_water_ms();
         let offset_ms = if planted.is(Bug::TimeRunsBack) { 0 } else { (high_water_ms - clock_ms).max(0) };
         let now_ms = clock_ms + offset_ms;
-        let (timers, waiters) = (Timers::default(), Arc::default());
+        let (timers, changes, waiters) = (Timers::default(), Changes::default(), Arc::default());
         let (late, active, retry_at_ms) = (VecDeque::new(), 0, 0);
-        let mut turn =
-            Self { store, timers, waiters, late, feed, planted, offset_ms, now_ms, active, retry_at_ms };
+        let mut turn = Self {
+            store,
+            timers,
+            changes,
+            waiters,
+            late,
+            feed,
+            planted,
+            offset_ms,
+            now_ms,
+            active,
+            retry_at_ms,
+        };
         let away_ms = now_ms - high_water_ms;
         let paused = high_water_ms > 0 && away_ms > 0 && !turn.store.is_shared();
         if paused && !planted.is(Bug::NoResume) {
@@ -119,7 +132,8 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         let decide_at_ms = if self.planted.is(Bug::StaleTime) { before_ms } else { self.now_ms };
         let mut waiters = self.waiters.lock();
         let first_joined = waiters.next_number();
-        let mut round = Round::new(&view, decide_at_ms, &mut self.timers, &mut waiters, self.planted);
+        let overlay = Overlay::new(&view, &mut self.changes);
+        let mut round = Round::new(overlay, decide_at_ms, &mut self.timers, &mut waiters, self.planted);
         round.expire_due();
         let mut inbox = self.late.drain(..).chain(inbox).collect::<VecDeque<_>>();
         while !round.is_full()

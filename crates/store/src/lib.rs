@@ -24,6 +24,10 @@ pub use error::Error;
 pub use read::{AuditFilter, ClaimFilter, ClaimRow, EventPage, ItemFilter, Page, Reader, Snapshot, Stats};
 pub use state::State;
 
+/// A map for what every decision looks up. Its hash is several times faster than the standard library's;
+/// the seed is random, so that nobody can choose names that collide.
+pub type Map<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
+
 /// The writer's face.
 pub trait Store: Send {
     /// What a batch of decisions reads.

@@ -1,12 +1,12 @@
 //! The kept replies: which keys are known, and the answers that are in memory. A miss is answered from
 //! here, so a command with a new key never waits for the archive.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use super::archive::{KeptPlace, read_kept};
-use crate::{Kept, ReplyKey};
+use crate::{Kept, Map, ReplyKey};
 
 /// A key, as 128 bits that nobody outside can aim at: each process draws its own secret.
 pub(crate) type KeptId = u128;
@@ -25,11 +25,11 @@ impl KeptKeys {
 #[derive(Debug)]
 pub(crate) struct KeptIndex {
     keys: KeptKeys,
-    known: HashMap<KeptId, Known>,
+    known: Map<KeptId, Known>,
     /// The known keys, oldest first.
     order: VecDeque<KeptId>,
     /// The newest answers, and all that the archive does not have yet.
-    answers: HashMap<KeptId, Arc<Kept>>,
+    answers: Map<KeptId, Arc<Kept>>,
     /// Their keys, oldest first.
     answer_order: VecDeque<KeptId>,
     known_max: usize,
@@ -58,9 +58,9 @@ impl KeptIndex {
     pub(crate) fn new(known_max: usize, answers_max: usize) -> Self {
         Self {
             keys: KeptKeys::default(),
-            known: HashMap::new(),
+            known: Map::default(),
             order: VecDeque::new(),
-            answers: HashMap::new(),
+            answers: Map::default(),
             answer_order: VecDeque::new(),
             known_max,
             answers_max,
