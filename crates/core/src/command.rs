@@ -221,6 +221,13 @@ pub enum Guard {
         /// The item.
         item: ItemId,
     },
+    /// Only while the actor holds that item (a task, when its line is written), in whichever claim.
+    Holds {
+        /// The item.
+        item: ItemId,
+        /// That claim's token, if the caller wants it checked.
+        token: Option<u64>,
+    },
 }
 
 /// What came of a command.

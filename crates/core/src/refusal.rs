@@ -87,6 +87,11 @@ pub enum Refusal {
         /// Its refusal.
         refusal: Box<Refusal>,
     },
+    /// Nobody holds the item that the actor should hold.
+    NotHeld {
+        /// Which.
+        item: ItemId,
+    },
 }
 
 /// One item that could not be had, and why.
@@ -169,6 +174,7 @@ impl Refusal {
             Self::WrongPhase { .. } => "wrong_phase",
             Self::Invalid { .. } => "invalid",
             Self::InGroup { refusal, .. } => refusal.code(),
+            Self::NotHeld { .. } => "not_held",
         }
     }
 
@@ -211,6 +217,9 @@ impl fmt::Display for Refusal {
             Self::WrongPhase { phase } => write!(f, "the claim is in phase {phase}, which does not allow it"),
             Self::Invalid { field, detail } => write!(f, "{field}: {detail}"),
             Self::InGroup { index, refusal } => write!(f, "command {index} of the group: {refusal}"),
+            Self::NotHeld { item } => {
+                write!(f, "you do not hold {item}, and nobody else does; claim it first")
+            }
         }
     }
 }

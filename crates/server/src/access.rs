@@ -45,6 +45,8 @@ impl Roles {
     pub const NONE: Self = Self(0);
     /// Administrators.
     pub const ADMIN: Self = Self(1 << Role::Admin as u8);
+    /// Who manages an application's own things: `inventory.manage` and the like.
+    pub const MANAGE: Self = Self(Self::ADMIN.0 | 1 << Role::Editor as u8);
     /// Who may claim and write.
     pub const WRITE: Self = Self(Self::ADMIN.0 | 1 << Role::Editor as u8 | 1 << Role::Worker as u8);
     /// Everyone who is signed in.
@@ -122,6 +124,10 @@ const READ: May = May::Roles { own: Roles::READ, other: Roles::READ };
 /// On one's own claim only.
 const OWN: May = May::Roles { own: Roles::WRITE, other: Roles::NONE };
 const WRITE: May = May::Roles { own: Roles::WRITE, other: Roles::WRITE };
+/// An application's own things, of which another may hold some.
+const MANAGE_OWN: May = May::Roles { own: Roles::MANAGE, other: Roles::NONE };
+/// An application's own things, whoever holds them.
+const MANAGE: May = May::Roles { own: Roles::MANAGE, other: Roles::MANAGE };
 const ADMIN: May = May::Roles { own: Roles::ADMIN, other: Roles::ADMIN };
 
 /// The route of sockets.
@@ -159,6 +165,22 @@ pub const TABLE: &[Rule] = &[
     rule("GET", "/v1/policies", ADMIN, Group::Admin),
     rule("GET", "/v1/policies/{kind}", ADMIN, Group::Admin),
     rule("PUT", "/v1/policies/{kind}", ADMIN, Group::Admin),
+    rule("POST", "/tasks", MANAGE, Group::Write),
+    rule("GET", "/tasks", READ, Group::Read),
+    rule("GET", "/tasks/{id}", READ, Group::Read),
+    rule("POST", "/tasks/{id}/lines", MANAGE_OWN, Group::Write),
+    rule("PATCH", "/tasks/{id}/lines/{line}", MANAGE_OWN, Group::Write),
+    rule("POST", "/tasks/{id}/lines/{line}/validate", MANAGE_OWN, Group::Write),
+    rule("POST", "/tasks/{id}/ready", MANAGE_OWN, Group::Write),
+    rule("POST", "/tasks/{id}/process", MANAGE_OWN, Group::Write),
+    rule("POST", "/tasks/{id}/heartbeat", MANAGE_OWN, Group::Write),
+    rule("POST", "/tasks/{id}/leave", MANAGE_OWN, Group::Write),
+    rule("POST", "/tasks/{id}/finalize", MANAGE_OWN, Group::Write),
+    rule("POST", "/tasks/{id}/cancel", MANAGE_OWN, Group::Write),
+    rule("POST", "/tasks/{id}/force-release", ADMIN, Group::Admin),
+    rule("POST", "/tasks/{id}/force-claim", ADMIN, Group::Admin),
+    rule("POST", "/tasks/{id}/request-release", MANAGE, Group::Write),
+    rule("GET", "/inventory", READ, Group::Read),
     rule("GET", "/openapi.json", May::Anyone, Group::Free),
     rule("GET", "/docs", May::Anyone, Group::Free),
     rule("GET", "/docs/problems", May::Anyone, Group::Free),

@@ -67,6 +67,13 @@ pub const CODES: &[Code] = &[
     code(409, "wrong_phase", "The claim's phase does not allow it", "`phase` names the phase that it is in."),
     code(
         409,
+        "wrong_status",
+        "Its status does not allow it",
+        "`item_status` says which status it has, `detail` what would be needed.",
+    ),
+    code(409, "not_held", "You do not hold it", "Nobody holds `item`. Claim it first, then try again."),
+    code(
+        409,
         "in_progress",
         "The first request with this key is still running",
         "Try again after `Retry-After`: you will get that request's answer.",

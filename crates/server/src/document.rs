@@ -19,7 +19,7 @@ use crate::access::rule_for;
 use crate::codes::code_of;
 use crate::limits::IDEMPOTENCY_KEY_BYTES_MAX;
 use crate::problem::title_of;
-use crate::{May, Problem, schema};
+use crate::{May, Problem, apps, schema};
 
 /// What the tags mean.
 const TAGS: &[(&str, &str)] = &[
@@ -29,6 +29,7 @@ const TAGS: &[(&str, &str)] = &[
     ("overrides", "What an administrator may do, whoever holds. Audited, with a reason."),
     ("events", "Every change of a collection, numbered without gaps."),
     ("batch", "Many commands in one request."),
+    ("tasks", "Inventory tasks, processed by one editor at a time, and the stock that they change."),
     ("audit", "The log of every change, and the proof that nobody changed it."),
     ("policies", "A kind's numbers."),
     ("identity", "API keys, browser sessions, socket tickets."),
@@ -39,8 +40,11 @@ const TAGS: &[(&str, &str)] = &[
 /// Ends of a claim's own commands.
 const OWN_CLAIM: &[&str] = &["not_found", "not_holder", "lost"];
 
-/// The refusals that are a route's own.
-const REFUSALS: &[(&str, &str, &[&str], &[&str])] = &[
+/// A route's own refusals: its method, its path, and their codes in two parts.
+pub(crate) type Refusals = (&'static str, &'static str, &'static [&'static str], &'static [&'static str]);
+
+/// The refusals that are a route's own. Those of the applications stand beside their routes.
+const REFUSALS: &[Refusals] = &[
     ("POST", "/v1/claims", &["not_found", "held", "finished", "not_claimable", "limit"], &[]),
     ("GET", "/v1/claims/{id}", &["not_found"], &[]),
     ("DELETE", "/v1/claims/{id}", OWN_CLAIM, &[]),
@@ -146,8 +150,8 @@ fn show_example(operation: &mut Operation, components: &Components) {
 }
 
 fn operations_mut(item: &mut PathItem) -> impl Iterator<Item = (&'static str, &mut Operation)> {
-    let PathItem { get, put, post, delete, .. } = item;
-    let all = [("GET", get), ("PUT", put), ("POST", post), ("DELETE", delete)];
+    let PathItem { get, put, post, delete, patch, .. } = item;
+    let all = [("GET", get), ("PUT", put), ("POST", post), ("DELETE", delete), ("PATCH", patch)];
     all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
@@ -160,7 +164,8 @@ fn complete(method: &str, path: &str, operation: &mut Operation) {
         operation.parameters.get_or_insert_default().push(idempotency_key().into());
     }
     let mut by_status: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
-    let own = REFUSALS.iter().filter(|(m, p, ..)| *m == method && *p == path);
+    let all = REFUSALS.iter().chain(apps::REFUSALS.iter().copied().flatten());
+    let own = all.filter(|(m, p, ..)| *m == method && *p == path);
     let own = own.flat_map(|(_, _, some, more)| some.iter().chain(*more)).copied();
     // Reading what is public fails in its own ways only.
     let shared = if is_public && method == "GET" { Vec::new() } else { shared(method, operation) };
@@ -266,6 +271,13 @@ pub(crate) fn example(word: &str) -> Value {
         "wrong_phase" => {
             ("the claim is in phase checkout, which does not allow it", vec![("phase", json!("checkout"))])
         }
+        "not_held" => {
+            ("you do not hold task-1, and nobody else does; claim it first", vec![("item", json!("task-1"))])
+        }
+        "wrong_status" => (
+            "task task-1 is processing: only a draft becomes ready",
+            vec![("what", json!("task")), ("id", json!("task-1")), ("item_status", json!("processing"))],
+        ),
         "invalid" => ("limit: must be 1 to 1000", vec![("field", json!("limit"))]),
         "resync" => (
             "these events are not retained, or the number is of another epoch; start anew",

@@ -51,6 +51,16 @@ impl Key {
         Ok(Self { key: Arc::from(key), fingerprint })
     }
 
+    /// The same key in at most so many bytes (64 or more), so that others can add to it.
+    #[must_use]
+    pub(crate) fn within(&self, bytes_max: usize) -> Self {
+        if self.key.len() <= bytes_max {
+            return self.clone();
+        }
+        let key = Hash(Sha256::digest(self.key.as_bytes()).into()).to_string();
+        Self { key: Arc::from(key), fingerprint: self.fingerprint }
+    }
+
     /// The key for one step of a request that takes several: the same step of a retry gets the same.
     #[must_use]
     pub fn step(&self, step: impl std::fmt::Display) -> Self {

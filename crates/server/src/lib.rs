@@ -8,6 +8,7 @@
 mod accept;
 mod access;
 mod app;
+mod apps;
 mod body;
 mod caller;
 mod codes;
@@ -41,6 +42,7 @@ mod view;
 pub use accept::stop_signal;
 pub use access::{Group, May, Role, Roles, Rule, TABLE, rule_of};
 pub use app::App;
+pub use apps::permissions_of;
 pub use caller::{Caller, Credential};
 pub use codes::{CODES, Code};
 pub use front::{Client, Connection};

@@ -41,6 +41,9 @@ pub(crate) struct AtClaimItem {
 /// `policies/{kind}`.
 pub(crate) struct AtKind(pub(crate) Arc<str>);
 
+/// The path's `N` parameters as text, in order: ids that an application knows.
+pub(crate) struct Ids<const N: usize>(pub(crate) [String; N]);
+
 /// A query whose fields are all known.
 pub(crate) struct Query<T>(pub(crate) T);
 
@@ -126,6 +129,19 @@ impl<S: Send + Sync> FromRequestParts<S> for AtKind {
         check_kind(kind).map_err(|detail| Problem::invalid("kind", detail))?;
         path.caller.check_kind(kind)?;
         Ok(Self(Arc::from(kind)))
+    }
+}
+
+impl<S: Send + Sync, const N: usize> FromRequestParts<S> for Ids<N> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = Path::of(parts, state).await?;
+        let ids: Vec<String> = path.params.iter().map(|(_, value)| value.to_owned()).collect();
+        ids.try_into().map(Self).map_err(|_| {
+            tracing::error!("a handler wants other parameters than its path has");
+            Problem::internal()
+        })
     }
 }
 

@@ -139,6 +139,9 @@ impl Problem {
             Refusal::Invalid { field, .. } => {
                 more.insert("field".to_owned(), json!(field));
             }
+            Refusal::NotHeld { item } => {
+                more.insert("item".to_owned(), json!(item));
+            }
             Refusal::InGroup { index, refusal } => {
                 problem = Self::from_refusal(refusal, server_time_ms);
                 problem.more.insert("index".to_owned(), json!(index));
@@ -200,7 +203,8 @@ fn status_of(refusal: &Refusal) -> StatusCode {
         | Refusal::NotClaimable { .. }
         | Refusal::Limit { .. }
         | Refusal::Conflict { .. }
-        | Refusal::WrongPhase { .. } => StatusCode::CONFLICT,
+        | Refusal::WrongPhase { .. }
+        | Refusal::NotHeld { .. } => StatusCode::CONFLICT,
         Refusal::NotFound { .. } => StatusCode::NOT_FOUND,
         Refusal::Lost { .. } => StatusCode::GONE,
         Refusal::NotHolder { .. } | Refusal::StaleToken { .. } => StatusCode::FORBIDDEN,

@@ -11,7 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::docs::{self, Documents};
-use crate::{App, Problem, document, own_routes, routes as rest};
+use crate::{App, Problem, apps, document, own_routes, routes as rest};
 
 /// The server's own routes and their document.
 pub fn router(app: App) -> (Router, OpenApi) {
@@ -22,6 +22,7 @@ pub fn router(app: App) -> (Router, OpenApi) {
 pub fn router_with(app: App, more: OpenApiRouter<App>) -> (Router, OpenApi) {
     let routes = rest::api()
         .merge(own_routes())
+        .merge(apps::routes())
         .merge(more)
         .routes(routes!(docs::get_openapi))
         .routes(routes!(docs::get_docs))

@@ -174,7 +174,11 @@ impl Client {
         }
         let place = sight.world.places.iter().find(|place| place.key == *collection);
         let Some(place) = place else { return self.ask(collection, Verb::Release { claim }) };
-        let guard = Some(Guard::Claim { claim, token });
+        let guard = Some(if rng.chance(600) {
+            Guard::Claim { claim, token }
+        } else {
+            Guard::Holds { item: rng.pick(items).clone(), token: rng.chance(500).then_some(token) }
+        });
         let verb = match rng.weighted(&[36, 8, 6, 8, 6, 3, 12, 10, 8, 3]) {
             0 => {
                 let idle_ms = rng.chance(300).then(|| rng.range(0, 8_000));
@@ -321,10 +325,15 @@ fn put(rng: &mut Rng, place: &Place, sight: &Sight<'_>, guard: Option<Guard>) ->
     };
     let named: Option<Status> =
         (!words.is_empty() && rng.chance(120)).then(|| status(rng.pick::<&str>(words)));
-    let guard = guard
-        .or_else(|| rng.chance(100).then(|| Guard::NotHeldByOther { item: rng.pick(&place.items).clone() }));
+    let guard = guard.or_else(|| rng.chance(150).then(|| on_another(rng, place)));
     let write = ItemWrite { item, status: named, data: Some(document(rng)) };
     Verb::PutItem(PutItem { write, expect: expect(rng, sight, place), guard })
+}
+
+/// A guard that looks at another item than the one that is written.
+fn on_another(rng: &mut Rng, place: &Place) -> Guard {
+    let item = rng.pick(&place.items).clone();
+    if rng.chance(300) { Guard::Holds { item, token: None } } else { Guard::NotHeldByOther { item } }
 }
 
 /// Mostly what the item looks like now; by the time it arrives that may be over.

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use tenure_apps::demo::People;
+use tenure_apps::{Actor, Desk};
 use tenure_core::command::{Acquire, PutItem};
 use tenure_core::{CollectionKey, Command, Expect, ItemId, ItemWrite, Json, Principal, Reply, Verb};
-use tenure_server::App;
 use tenure_server::identity::{NewKey, demo_people};
+use tenure_server::{App, Role, permissions_of};
 
 use crate::bench::Result;
 
@@ -41,11 +43,28 @@ pub(super) async fn load(app: &App) -> Result {
         let write = ItemWrite { item: ItemId::new(*item)?, status: None, data };
         ask(&actor, Verb::PutItem(PutItem { write, expect: Expect::Any, guard: None })).await?;
     }
+    load_apps(app).await?;
     let bruno = Principal::new("bruno", "Bruno")?;
     let items = vec![ItemId::new("projector")?];
     let acquire = Acquire { items, ttl_ms: Some(600_000), ..Acquire::default() };
     if let Reply::Acquired { .. } = ask(&bruno, Verb::Acquire(acquire)).await? {
         tracing::info!("Bruno holds {COLLECTION}/projector for ten minutes");
+    }
+    Ok(())
+}
+
+/// What each application has to show, made by the people who would have made it.
+async fn load_apps(app: &App) -> Result {
+    let with_role = |role| {
+        let people = demo_people().into_iter().filter(move |person| person.role == role);
+        people.map(move |person| Actor::new(person.principal, permissions_of(role)))
+    };
+    let mut editors = with_role(Role::Editor);
+    if let (Some(admin), Some(one), Some(other)) =
+        (with_role(Role::Admin).next(), editors.next(), editors.next())
+    {
+        let people = People { admin, editors: [one, other] };
+        tenure_apps::demo::load(&Desk::new(app.engine().clone()), &people).await?;
     }
     Ok(())
 }

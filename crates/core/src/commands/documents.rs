@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::held::{acted, active_claim, held_by, own_claim};
+use super::held::{acted, active_claim, check_token, held_by, own_claim};
 use crate::command::{Expect, Guard, PutItem};
 use crate::draft::Draft;
 use crate::event::{Acted, Written};
@@ -76,6 +76,14 @@ fn check_guard(
             let item = draft.item(draft.key, item).ok_or_else(|| Refusal::not_found("item", item))?;
             refuse_if_held_by_other(draft, policy, &item)?;
             Ok(None)
+        }
+        Some(Guard::Holds { item, token }) => {
+            let item = draft.item(draft.key, item).ok_or_else(|| Refusal::not_found("item", item))?;
+            refuse_if_held_by_other(draft, policy, &item)?;
+            let claim = active_claim(draft, policy, &item)
+                .ok_or_else(|| Refusal::NotHeld { item: item.id.clone() })?;
+            check_token(&claim, *token)?;
+            Ok(Some(acted(draft, policy, &claim)))
         }
     }
 }

@@ -37,12 +37,18 @@ pub(crate) fn own_claim(
         return Err(Refusal::NotHolder { holder: claim.holder.clone() });
     }
     require_active(draft, policy, &claim)?;
+    check_token(&claim, token)?;
+    Ok(claim)
+}
+
+/// Refuses a token that is not the claim's, if one is given.
+pub(crate) fn check_token(claim: &Claim, token: Option<u64>) -> Result<(), Refusal> {
     match token {
         // A claim that gained an item has a newer token; the older ones still name this very hold.
         Some(given) if given < claim.number || given > claim.token => {
             Err(Refusal::StaleToken { given, current: claim.token })
         }
-        _ => Ok(claim),
+        _ => Ok(()),
     }
 }
 

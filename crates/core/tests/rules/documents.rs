@@ -163,6 +163,38 @@ fn l09_a_write_can_depend_on_another_items_holder() {
     assert_eq!(w.put("ana", unknown).refused(), Refusal::not_found("item", "x"));
 }
 
+/// T13: a line is written only by whoever holds its task, and that is a real action (T10).
+#[test]
+fn t13_a_write_can_depend_on_ones_own_hold_of_another_item() {
+    let mut w = World::of("task", &["t", "t/line"]);
+    let holds =
+        |token| PutItem { guard: Some(Guard::Holds { item: item_id("t"), token }), ..put("t/line", "1") };
+    let not_held = Refusal::NotHeld { item: item_id("t") };
+    assert_eq!(w.put("ana", holds(None)).refused(), not_held, "nobody holds it");
+    let claim = w.acquire("ana", &["t"]).claim();
+    assert_eq!(w.put("beto", holds(None)).code(), "held", "another holds it");
+    w.at(100_000);
+    assert_eq!(w.put("ana", holds(None)).code(), "ok");
+    assert_eq!(w.claim(claim.number).expires_at_ms, t(280_000), "renewed as by a heartbeat");
+    assert_eq!(w.claim(claim.number).acted_at_ms, t(100_000));
+    assert_eq!(w.put("ana", holds(Some(claim.token))).code(), "ok");
+    let stale = Refusal::StaleToken { given: claim.token - 1, current: claim.token };
+    assert_eq!(w.put("ana", holds(Some(claim.token - 1))).refused(), stale);
+    let delete = |guard| Verb::DeleteItem { item: item_id("t/line"), expect: Expect::Any, guard };
+    let guard = || Some(Guard::Holds { item: item_id("t"), token: None });
+    assert_eq!(w.run("beto", delete(guard())).code(), "held");
+    w.at(280_000);
+    assert_eq!(w.put("ana", holds(None)).refused(), not_held, "over at its deadline");
+    assert_eq!(w.run("ana", delete(guard())).refused(), not_held);
+    let later = w.acquire("ana", &["t"]).claim();
+    assert_eq!(w.put("ana", holds(Some(claim.token))).code(), "stale_token", "an older hold of one's own");
+    assert_eq!(w.put("ana", holds(Some(later.token))).code(), "ok");
+    assert_eq!(w.run("ana", delete(guard())).code(), "ok");
+    let unknown =
+        PutItem { guard: Some(Guard::Holds { item: item_id("x"), token: None }), ..put("t/line", "1") };
+    assert_eq!(w.put("ana", unknown).refused(), Refusal::not_found("item", "x"));
+}
+
 #[test]
 fn a_write_under_ones_claim_may_go_to_another_item_but_not_to_anothers() {
     let mut w = World::of("image", &["img", "box", "taken"]);

@@ -208,6 +208,9 @@ fn verb_of(w: &World, ask: &Ask) -> (Option<Claim>, Verb) {
         Ask::Put { item, status: word, version, guard } => {
             let (claim, guard) = match guard {
                 None => (None, None),
+                Some((index, false)) if index % 2 == 0 => {
+                    (None, Some(Guard::Holds { item: id(index), token: None }))
+                }
                 Some((index, false)) => (None, Some(Guard::NotHeldByOther { item: id(index) })),
                 Some((pick, true)) => {
                     let claim = picked(w, pick);
@@ -332,7 +335,7 @@ fn random_people_meet_with_every_fact_and_every_refusal() {
     let facts = "claim_granted LOCK_FORCE_CLAIM claim_renewed item_added item_removed claim_advanced \
         claim_released claim_completed claim_expired claim_cancelled LOCK_FORCE_RELEASE claim_taken_over \
         release_requested item_put item_deleted resumed restored";
-    let refusals = "held finished not_claimable not_found limit lost not_holder stale_token conflict \
+    let refusals = "held finished not_claimable not_found limit lost not_held not_holder stale_token conflict \
         wrong_phase invalid";
     let expected: BTreeSet<_> = facts.split(' ').chain(refusals.split(' ')).collect();
     assert_eq!(met, expected);

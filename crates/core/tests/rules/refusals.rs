@@ -60,6 +60,11 @@ fn all() -> Vec<(&'static str, &'static str, Refusal)> {
             "command 3 of the group: expected version 2, found version 3",
             Refusal::InGroup { index: 3, refusal: Box::new(conflict) },
         ),
+        (
+            "not_held",
+            "you do not hold a, and nobody else does; claim it first",
+            Refusal::NotHeld { item: item_id("a") },
+        ),
     ]
 }
 

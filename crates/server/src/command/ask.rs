@@ -219,7 +219,7 @@ impl CompleteBody {
 pub(crate) struct NudgeBody {
     /// What to say.
     #[schema(value_type = Option<schema::Message>)]
-    message: Option<Arc<str>>,
+    pub(crate) message: Option<Arc<str>>,
 }
 
 impl NudgeBody {

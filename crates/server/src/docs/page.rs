@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{html, whole};
 
-const METHODS: [&str; 4] = ["get", "put", "post", "delete"];
+const METHODS: [&str; 5] = ["get", "put", "post", "patch", "delete"];
 
 pub(super) fn render(api: &Value) -> String {
     let mut body = String::new();

@@ -8,7 +8,7 @@ use tenure_server::{CODES, May, TABLE, rule_of};
 
 use crate::server::{Call, Server};
 
-const METHODS: [&str; 4] = ["get", "put", "post", "delete"];
+const METHODS: [&str; 5] = ["get", "put", "post", "delete", "patch"];
 
 fn operations(api: &Value) -> Vec<(String, String, Value)> {
     let paths = api["paths"].as_object().expect("paths");

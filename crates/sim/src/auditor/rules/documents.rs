@@ -58,19 +58,39 @@ impl Trial<'_> {
             None => Ok(None),
             Some(Guard::Claim { claim, token }) => {
                 let claim = self.mine(*claim, Some(*token))?;
-                let mut expires_at_ms = claim.expires_at_ms;
-                if renewable(&self.policy, &claim) {
-                    let lease_ms = lease_end(&self.policy, self.now_ms, claim.ttl_ms, self.now_ms);
-                    expires_at_ms = expires_at_ms.max(lease_ms);
-                }
-                Ok(Some(Acted { claim: claim.number, expires_at_ms }))
+                Ok(Some(self.acts(&claim)))
             }
             Some(Guard::NotHeldByOther { item }) => {
                 let item = self.item(item).ok_or_else(|| Refusal::not_found("item", item))?;
                 self.not_anothers(&item)?;
                 Ok(None)
             }
+            Some(Guard::Holds { item, token }) => {
+                let item = self.item(item).ok_or_else(|| Refusal::not_found("item", item))?;
+                let Some(claim) = self.holder_of(&item) else {
+                    return Err(Refusal::NotHeld { item: item.id.clone() });
+                };
+                if claim.holder.id != self.actor.id {
+                    return Err(is_held(&item, &claim));
+                }
+                match *token {
+                    Some(given) if !(claim.number..=claim.token).contains(&given) => {
+                        Err(Refusal::StaleToken { given, current: claim.token })
+                    }
+                    _ => Ok(Some(self.acts(&claim))),
+                }
+            }
         }
+    }
+
+    /// Something real is done under the claim: a sign of life, where it can be renewed.
+    fn acts(&self, claim: &Claim) -> Acted {
+        let mut expires_at_ms = claim.expires_at_ms;
+        if renewable(&self.policy, claim) {
+            let lease_ms = lease_end(&self.policy, self.now_ms, claim.ttl_ms, self.now_ms);
+            expires_at_ms = expires_at_ms.max(lease_ms);
+        }
+        Acted { claim: claim.number, expires_at_ms }
     }
 
     fn not_anothers(&mut self, item: &Item) -> Result<(), Refusal> {

@@ -1,0 +1,93 @@
+//! Who asks, in one request: established by the server, checked by the applications.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tenure_core::{Hash, Principal, SessionId};
+use tenure_engine::Idempotency;
+
+use crate::Refusal;
+
+/// What somebody may do in the applications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Permission {
+    /// Prepares and processes tasks and their inventory.
+    InventoryManage,
+    /// Overrides locks, whoever holds them.
+    Override,
+    /// Makes projects, images and annotations.
+    LabelsManage,
+    /// Queues and runs analyses.
+    JobsRun,
+}
+
+impl Permission {
+    /// Its stable name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InventoryManage => "inventory.manage",
+            Self::Override => "locks.override",
+            Self::LabelsManage => "labels.manage",
+            Self::JobsRun => "jobs.run",
+        }
+    }
+}
+
+impl fmt::Display for Permission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Who asks, and with which key for a retry.
+#[derive(Clone, Debug)]
+pub struct Actor {
+    /// Who.
+    pub principal: Principal,
+    /// In which tab or worker instance.
+    pub session: Option<SessionId>,
+    /// What they may do.
+    pub permissions: Arc<[Permission]>,
+    /// Makes a retry of this request get the first decision.
+    pub key: Option<RequestKey>,
+}
+
+impl Actor {
+    /// Somebody with these permissions.
+    pub fn new(principal: Principal, permissions: impl Into<Arc<[Permission]>>) -> Self {
+        Self { principal, session: None, permissions: permissions.into(), key: None }
+    }
+
+    /// Refuses whoever lacks the permission.
+    pub fn require(&self, permission: Permission) -> Result<(), Refusal> {
+        if self.permissions.contains(&permission) {
+            Ok(())
+        } else {
+            tracing::info!(actor = &*self.principal.id, permission = permission.as_str(), "refused");
+            Err(Refusal::Forbidden { permission })
+        }
+    }
+}
+
+/// The caller's idempotency key. A request that takes several commands has one for each, derived from it,
+/// so that the same step of a retry gets the same decision.
+#[derive(Clone, Debug)]
+pub struct RequestKey {
+    key: Arc<str>,
+    fingerprint: Hash,
+}
+
+impl RequestKey {
+    /// At most this long, so that a step's name still fits.
+    pub const BYTES_MAX: usize = 192;
+
+    /// The caller's key, of at most [`Self::BYTES_MAX`] bytes, and a hash over the request.
+    pub fn new(key: impl Into<Arc<str>>, fingerprint: Hash) -> Self {
+        Self { key: key.into(), fingerprint }
+    }
+
+    /// The key of one step. A newline cannot stand in a caller's key, so no key looks like another's step.
+    pub(crate) fn step(&self, step: &str) -> Idempotency {
+        Idempotency { key: Arc::from(format!("{}\n{step}", self.key)), fingerprint: self.fingerprint }
+    }
+}

@@ -1,0 +1,17 @@
+//! The demonstration: something to try in every application, made through the applications themselves.
+
+use crate::{Actor, Desk, Result, tasks};
+
+/// The people of the demonstration.
+#[derive(Clone, Debug)]
+pub struct People {
+    /// Overrides, configures.
+    pub admin: Actor,
+    /// Two who do the work.
+    pub editors: [Actor; 2],
+}
+
+/// Loads what each application has to show. One that already has something is left as it is.
+pub async fn load(desk: &Desk, people: &People) -> Result<()> {
+    tasks::load_demo(desk, people).await
+}

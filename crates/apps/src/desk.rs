@@ -1,0 +1,239 @@
+//! Where an application works: it reads documents, judges locks at the engine's time, and asks the engine
+//! for one commit at a time. It decides nothing.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tenure_core::command::PutItem;
+use tenure_core::{
+    Claim, CollectionKey, Command, Expect, Guard, Item, ItemId, ItemWrite, Json, Policy, Refusal as Rule,
+    Reply, Status, Verb, seen_at,
+};
+use tenure_engine::{Engine, Idempotency, Reader, Request};
+
+use crate::limits::ATTEMPTS_MAX;
+use crate::{Actor, Refusal, Result};
+
+/// The engine as an application uses it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Desk {
+    engine: Engine,
+}
+
+/// An item whose document was read as the application's type.
+#[derive(Clone, Debug)]
+pub struct Document<T> {
+    /// The row.
+    pub item: Arc<Item>,
+    /// What its data says.
+    pub data: T,
+}
+
+/// What came of a change: the engine's reply, or what the application shows of it.
+#[derive(Clone, Debug)]
+pub struct Done<T = Reply> {
+    /// It.
+    pub value: T,
+    /// The server's time at the decision.
+    pub at_ms: i64,
+    /// The request had been carried out before; nothing happened now.
+    pub replayed: bool,
+}
+
+impl Desk {
+    /// On a running engine.
+    pub fn new(engine: Engine) -> Self {
+        Self { engine }
+    }
+
+    /// The server's time.
+    pub fn now_ms(&self) -> i64 {
+        self.engine.now_ms()
+    }
+
+    /// Committed rows.
+    pub fn reader(&self) -> &Arc<dyn Reader> {
+        self.engine.reader()
+    }
+
+    /// Reads what may take a while, away from the threads that answer everyone.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Self) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let desk = self.clone();
+        tokio::task::spawn_blocking(move || read(&desk)).await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a read did not end");
+            Err(Refusal::Broken)
+        })
+    }
+
+    /// One document, if it is there.
+    pub fn find<T: DeserializeOwned>(
+        &self,
+        collection: &CollectionKey,
+        id: &ItemId,
+    ) -> Result<Option<Document<T>>> {
+        self.reader().item(collection, id)?.map(Document::of).transpose()
+    }
+
+    /// The claim that holds the item at this time, whether or not anyone has swept.
+    pub fn holding(&self, collection: &CollectionKey, item: &Item, now_ms: i64) -> Result<Option<Claim>> {
+        if item.claim == 0 {
+            return Ok(None);
+        }
+        let Some(claim) = self.reader().claim(collection, item.claim)? else { return Ok(None) };
+        let policy = self.policy(collection.kind())?;
+        let claim = policy.map_or_else(|| (*claim).clone(), |policy| seen_at(&claim, &policy, now_ms));
+        Ok(Some(claim).filter(|claim| claim.holds_at(now_ms)))
+    }
+
+    /// The policy that a kind has now.
+    pub fn policy(&self, kind: &str) -> Result<Option<Arc<Policy>>> {
+        Ok(self.reader().policy(kind)?.or_else(|| Policy::preset(kind)))
+    }
+
+    /// A new id: ordered by time, and not to be guessed into a clash.
+    pub fn fresh_id(&self, prefix: &str) -> String {
+        const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+        let mut random = [0; 5];
+        getrandom::fill(&mut random).expect("the system gives randomness");
+        let digit = |value: u64| char::from(DIGITS[usize::try_from(value & 31).unwrap_or(0)]);
+        let now_ms = u64::try_from(self.now_ms()).unwrap_or(0);
+        let time = (0..9).rev().map(|place| digit(now_ms >> (5 * place)));
+        let tail = random.iter().map(|byte| digit(u64::from(*byte)));
+        format!("{prefix}{}", time.chain(tail).collect::<String>())
+    }
+
+    /// Makes one change, in one commit. `plan` reads what is there and says what to ask; when somebody else
+    /// was faster, so that a version it had read is no longer there, it plans anew.
+    ///
+    /// A retry under the actor's key gets the first decision of this `step`, whatever a plan would be now.
+    pub async fn change(
+        &self,
+        actor: &Actor,
+        collection: &CollectionKey,
+        step: &str,
+        mut plan: impl FnMut() -> Result<Verb>,
+    ) -> Result<Done> {
+        let done = self.change_if(actor, collection, step, || plan().map(Some)).await?;
+        done.ok_or(Refusal::Broken)
+    }
+
+    /// The same, where a plan may find that there is nothing to do.
+    pub async fn change_if(
+        &self,
+        actor: &Actor,
+        collection: &CollectionKey,
+        step: &str,
+        mut plan: impl FnMut() -> Result<Option<Verb>>,
+    ) -> Result<Option<Done>> {
+        let mut attempt = 0;
+        loop {
+            let key = actor.key.as_ref().map(|key| key.step(&format!("{step}.{attempt}")));
+            let kept = match &key {
+                Some(key) => self.kept(actor, collection, key).await,
+                None => None,
+            };
+            let outcome = match kept {
+                Some(outcome) => outcome,
+                None => match plan()? {
+                    Some(verb) => self.ask(actor, collection, verb, key).await,
+                    None => return Ok(None),
+                },
+            };
+            attempt += 1;
+            match outcome {
+                Err(refusal) if is_raced(&refusal) && attempt < ATTEMPTS_MAX => {}
+                outcome => return outcome.map(Some),
+            }
+        }
+    }
+
+    /// What was decided under this key, if anything was.
+    async fn kept(
+        &self,
+        actor: &Actor,
+        collection: &CollectionKey,
+        key: &Idempotency,
+    ) -> Option<Result<Done>> {
+        // An empty group is malformed, so that nothing happens and nothing is kept of it: only an answer
+        // that is already kept under the key can come back.
+        let asked = self.ask(actor, collection, Verb::Group(Vec::new()), Some(key.clone())).await;
+        match asked {
+            Err(refusal) if matches!(refusal.rule(), Some(Rule::Invalid { .. })) => None,
+            outcome => Some(outcome),
+        }
+    }
+
+    async fn ask(
+        &self,
+        actor: &Actor,
+        collection: &CollectionKey,
+        verb: Verb,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Done> {
+        let command = Command { collection: collection.clone(), actor: actor.principal.clone(), verb };
+        let answer = self.engine.execute(Request { command, idempotency }).await;
+        let at_ms = answer.server_time_ms;
+        match answer.outcome {
+            Ok(value) => Ok(Done { value, at_ms, replayed: answer.replayed }),
+            Err(refused) => Err(Refusal::engine(refused, at_ms)),
+        }
+    }
+}
+
+/// Somebody else changed what a plan was based on. A plan reads what it names, so an item that is not there
+/// was there a moment ago.
+fn is_raced(refusal: &Refusal) -> bool {
+    match refusal.rule() {
+        Some(Rule::Conflict { .. }) => true,
+        Some(Rule::NotFound { what, .. }) => &**what == "item",
+        _ => false,
+    }
+}
+
+impl<T> Done<T> {
+    /// The same, shown otherwise.
+    pub fn show<U>(self, value: U) -> Done<U> {
+        Done { value, at_ms: self.at_ms, replayed: self.replayed }
+    }
+}
+
+impl<T: DeserializeOwned> Document<T> {
+    /// Reads an item's document.
+    pub fn of(item: Arc<Item>) -> Result<Self> {
+        let read = item.data.as_ref().map(Json::read::<T>);
+        match read {
+            Some(Ok(data)) => Ok(Self { item, data }),
+            Some(Err(error)) => {
+                tracing::error!(item = item.id.as_str(), %error, "a document cannot be read");
+                Err(Refusal::Broken)
+            }
+            None => {
+                tracing::error!(item = item.id.as_str(), "a document is missing");
+                Err(Refusal::Broken)
+            }
+        }
+    }
+}
+
+impl<T: Serialize> Document<T> {
+    /// Writes the document over the version that was read, in this status.
+    pub fn put(&self, status: &Status, data: &T, guard: Option<Guard>) -> Result<Verb> {
+        put(&self.item.id, status, data, Expect::Version(self.item.version), guard)
+    }
+}
+
+/// Writes a document: what it becomes, what must be there, and under whose hold.
+pub fn put(
+    item: &ItemId,
+    status: &Status,
+    data: &impl Serialize,
+    expect: Expect,
+    guard: Option<Guard>,
+) -> Result<Verb> {
+    let write = ItemWrite { item: item.clone(), status: Some(status.clone()), data: Some(Json::of(data)?) };
+    Ok(Verb::PutItem(PutItem { write, expect, guard }))
+}

@@ -1,0 +1,86 @@
+//! Items of one sort within a collection: their ids begin alike, so they lie together and are listed
+//! without looking at the others.
+
+use std::sync::Arc;
+
+use tenure_core::{CollectionKey, Item, ItemId, Status};
+use tenure_engine::ItemFilter;
+
+use crate::limits::SCAN_MAX;
+use crate::{Desk, Result};
+
+/// A sort of items, by the beginning of their ids.
+#[derive(Clone, Copy, Debug)]
+pub struct Family(pub &'static str);
+
+/// Part of a list.
+#[derive(Clone, Debug)]
+pub struct Listed<T> {
+    /// What was kept.
+    pub rows: Vec<T>,
+    /// Where the next page begins; `None` on the last one. A page may be short and have a next.
+    pub next: Option<String>,
+}
+
+impl Family {
+    /// The item of this name. Its id is the family's beginning and the name.
+    pub fn id(self, name: &str) -> Result<ItemId> {
+        Ok(ItemId::new(format!("{}{name}", self.0))?)
+    }
+
+    /// The item is of this family.
+    pub fn has(self, id: &str) -> bool {
+        id.starts_with(self.0)
+    }
+
+    /// A page of the family in order of ids: those after `after`, at most `limit`, as `keep` shows them.
+    /// Reads a while: call it in [`Desk::read`].
+    pub fn page<T>(
+        self,
+        desk: &Desk,
+        collection: &CollectionKey,
+        (status, after, limit): (Option<&Status>, Option<&str>, usize),
+        keep: impl FnMut(Arc<Item>) -> Result<Option<T>>,
+    ) -> Result<Listed<T>> {
+        self.page_of(desk, collection, "", (status, after, limit), keep)
+    }
+
+    /// The same, of those whose names begin alike too.
+    pub fn page_of<T>(
+        self,
+        desk: &Desk,
+        collection: &CollectionKey,
+        beginning: &str,
+        (status, after, limit): (Option<&Status>, Option<&str>, usize),
+        mut keep: impl FnMut(Arc<Item>) -> Result<Option<T>>,
+    ) -> Result<Listed<T>> {
+        let start = format!("{}{beginning}", self.0);
+        // A cursor from elsewhere lists nothing outside of the family.
+        let from = after.filter(|after| *after > start.as_str()).map_or_else(|| start.clone(), str::to_owned);
+        let mut after = ItemId::new(from)?;
+        let (mut rows, mut scanned) = (Vec::new(), 0);
+        loop {
+            let filter = ItemFilter { held: None, status: status.cloned(), after: Some(after.clone()) };
+            let page = desk.reader().items(collection, &filter, limit)?;
+            let count = page.rows.len();
+            scanned += count;
+            for (index, item) in page.rows.into_iter().enumerate() {
+                if !item.id.as_str().starts_with(&start) {
+                    return Ok(Listed { rows, next: None });
+                }
+                after = item.id.clone();
+                rows.extend(keep(item)?);
+                if rows.len() == limit {
+                    let more = page.more || index + 1 < count;
+                    return Ok(Listed { rows, next: more.then(|| after.to_string()) });
+                }
+            }
+            if !page.more || count == 0 {
+                return Ok(Listed { rows, next: None });
+            }
+            if scanned >= SCAN_MAX {
+                return Ok(Listed { rows, next: Some(after.to_string()) });
+            }
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! `apps` USES: applications on the engine's verbs and documents, one folder each. An application owns
+//! its words, its requests and answers, and which verbs go into one commit.
+//!
+//! Deliberately absent: HTTP, tables, SQL, a clock, and every rule about who holds what. Whether somebody
+//! holds, whether a version is current, whether a status can be claimed: an application asks the engine
+//! and passes the refusal on.
+//!
+//! Read in this order: [`Actor`] (who asks), [`Desk`] (how an application reads and writes), [`Refusal`]
+//! (what can be said instead), [`Lock`] (how a hold reads), then one application.
+
+mod actor;
+pub mod demo;
+mod desk;
+mod family;
+mod limits;
+mod lock;
+mod refusal;
+pub mod tasks;
+mod time;
+
+pub use actor::{Actor, Permission, RequestKey};
+pub use desk::{Desk, Document, Done, put};
+pub use family::{Family, Listed};
+pub use lock::{Lock, LockState, Person};
+pub use refusal::{Refusal, Result};
+pub use time::Time;

@@ -1,0 +1,85 @@
+//! How a hold reads in an application: locked by whom, since when, until when; or free.
+
+use serde::Serialize;
+use tenure_core::{Claim, Principal};
+use utoipa::ToSchema;
+
+use crate::{Actor, Time};
+
+/// Who: the id that the host application knows, and the name that people see.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Person {
+    /// Decides who is the same person.
+    #[schema(example = "u-7")]
+    pub id: String,
+    /// Shown, never compared.
+    #[schema(example = "Ana")]
+    pub name: String,
+}
+
+impl From<&Principal> for Person {
+    fn from(principal: &Principal) -> Self {
+        Self { id: principal.id.to_string(), name: principal.name.to_string() }
+    }
+}
+
+/// Whether somebody holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LockState {
+    /// Nobody does.
+    Free,
+    /// Somebody does.
+    Locked,
+}
+
+/// A hold, at the time of the answer. Everything but `state` and `mine` is `null` while it is free.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Lock {
+    /// `free` or `locked`.
+    pub state: LockState,
+    /// Who holds it.
+    #[schema(required = true)]
+    pub locked_by: Option<Person>,
+    /// Since when. Renewing keeps it.
+    #[schema(value_type = Option<String>, format = DateTime, required = true)]
+    pub locked_at: Option<Time>,
+    /// The holder's last sign of life.
+    #[schema(value_type = Option<String>, format = DateTime, required = true)]
+    pub heartbeat_at: Option<Time>,
+    /// Until when, if there is no further sign of life.
+    #[schema(value_type = Option<String>, format = DateTime, required = true)]
+    pub expires_at: Option<Time>,
+    /// The time left. Count down from this, not from your own clock.
+    #[schema(required = true)]
+    pub expires_in_ms: Option<i64>,
+    /// The caller holds it.
+    pub mine: bool,
+}
+
+impl Lock {
+    /// Nobody holds it.
+    pub const FREE: Self = Self {
+        state: LockState::Free,
+        locked_by: None,
+        locked_at: None,
+        heartbeat_at: None,
+        expires_at: None,
+        expires_in_ms: None,
+        mine: false,
+    };
+
+    /// The claim that holds at this time, as this actor sees it.
+    pub fn of(claim: Option<&Claim>, actor: &Actor, now_ms: i64) -> Self {
+        let Some(claim) = claim.filter(|claim| claim.holds_at(now_ms)) else { return Self::FREE };
+        Self {
+            state: LockState::Locked,
+            locked_by: Some(Person::from(&claim.holder)),
+            locked_at: Some(Time(claim.since_ms)),
+            heartbeat_at: Some(Time(claim.heartbeat_at_ms)),
+            expires_at: Some(Time(claim.expires_at_ms)),
+            expires_in_ms: Some(claim.expires_at_ms - now_ms),
+            mine: claim.holder.id == actor.principal.id,
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What an application says instead of doing it.
+
+use std::fmt;
+
+use tenure_core::Refusal as Rule;
+use tenure_engine::{Refused, StoreError};
+
+use crate::Permission;
+
+/// An application's answer, or why not.
+pub type Result<T, E = Refusal> = std::result::Result<T, E>;
+
+/// Why an application did not do what it was asked. What the engine refuses is passed on as it is.
+#[derive(Debug)]
+pub enum Refusal {
+    /// The engine's own word.
+    Engine {
+        /// It, without the group that it stood in.
+        refused: Refused,
+        /// Which command of the group was refused.
+        index: Option<usize>,
+        /// The server's time at the decision.
+        at_ms: i64,
+    },
+    /// A field is wrong.
+    Invalid {
+        /// Which.
+        field: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// No such thing of the application's.
+    NotFound {
+        /// `task`, `line`, `project` …
+        what: &'static str,
+        /// Its id.
+        id: String,
+    },
+    /// The actor may not.
+    Forbidden {
+        /// What would be needed.
+        permission: Permission,
+    },
+    /// The application does not do this to a thing in that status.
+    WrongStatus {
+        /// `task`, `line` …
+        what: &'static str,
+        /// Its id.
+        id: String,
+        /// Its status.
+        status: String,
+        /// What can be done about it.
+        message: &'static str,
+    },
+    /// The store could not be read.
+    Store(StoreError),
+    /// Our own mistake: a document that we wrote does not read. The cause is logged.
+    Broken,
+}
+
+impl Refusal {
+    /// A wrong field.
+    pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::Invalid { field: field.into(), message: message.into() }
+    }
+
+    /// No such thing.
+    pub fn not_found(what: &'static str, id: impl fmt::Display) -> Self {
+        Self::NotFound { what, id: id.to_string() }
+    }
+
+    /// What the engine refused.
+    pub(crate) fn engine(refused: Refused, at_ms: i64) -> Self {
+        match refused {
+            Refused::Rule(Rule::InGroup { index, refusal }) => {
+                Self::Engine { refused: Refused::Rule(*refusal), index: Some(index), at_ms }
+            }
+            refused => Self::Engine { refused, index: None, at_ms },
+        }
+    }
+
+    /// The rule that refused, if the engine's rules did.
+    pub fn rule(&self) -> Option<&Rule> {
+        match self {
+            Self::Engine { refused: Refused::Rule(rule), .. } => Some(rule),
+            _ => None,
+        }
+    }
+
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Engine { refused, .. } => refused.code(),
+            Self::Invalid { .. } => "invalid",
+            Self::NotFound { .. } => "not_found",
+            Self::Forbidden { .. } => "forbidden",
+            Self::WrongStatus { .. } => "wrong_status",
+            Self::Store(error) if !error.is_fatal() => "away",
+            Self::Store(_) | Self::Broken => "internal",
+        }
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// A rule that was found broken before anything was asked of the engine: a name that is none.
+impl From<Rule> for Refusal {
+    fn from(rule: Rule) -> Self {
+        Self::engine(Refused::Rule(rule), 0)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Engine { refused, .. } => refused.fmt(f),
+            Self::Invalid { field, message } => write!(f, "{field}: {message}"),
+            Self::NotFound { what, id } => write!(f, "there is no {what} {id}"),
+            Self::Forbidden { permission } => write!(f, "you lack the permission {permission}"),
+            Self::WrongStatus { what, id, status, message } => {
+                write!(f, "{what} {id} is {status}: {message}")
+            }
+            Self::Store(error) => error.fmt(f),
+            Self::Broken => f.write_str("a document of the application cannot be read"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}

@@ -1,0 +1,146 @@
+//! Process mode: take the lock, keep it, leave it, ask for it, override it. Each denial is logged, since
+//! a refusal leaves no event.
+
+use std::sync::Arc;
+
+use tenure_core::command::Acquire;
+use tenure_core::{Refusal as Rule, Reply, Verb};
+
+use super::model::TaskDoc;
+use super::{Beat, Task, Tasks};
+use crate::{Actor, Document, Done, Lock, Permission, Refusal, Result, Time};
+
+const REQUEST_RELEASE: &str = "request-release";
+
+impl Tasks {
+    /// Enters process mode: claims the task, which thereby is `processing`. Again: renews.
+    pub async fn process(&self, actor: &Actor, id: &str) -> Result<Done<Task>> {
+        let plan = |task: &Document<TaskDoc>| {
+            let (items, session) = (vec![task.item.id.clone()], actor.session.clone());
+            Ok(Verb::Acquire(Acquire { items, session, ..Acquire::default() }))
+        };
+        self.on_lock(actor, id, Permission::InventoryManage, "process", plan).await
+    }
+
+    /// Keeps the lock alive, unless the person is idle.
+    pub async fn heartbeat(&self, actor: &Actor, id: &str, idle_ms: Option<i64>) -> Result<Done<Beat>> {
+        let plan = |task: &Document<TaskDoc>| {
+            let (claim, token) = (last_claim(task)?, task.item.fence);
+            Ok(Verb::Heartbeat { claim, token, idle_ms })
+        };
+        let done = self.ask_lock(actor, id, Permission::InventoryManage, "heartbeat", plan).await?;
+        let Reply::Beat { renewed, reason, claim } = &done.value else { return Err(Refusal::Broken) };
+        let beat = Beat {
+            renewed: *renewed,
+            reason: *reason,
+            lock: Lock::of(Some(claim), actor, done.at_ms),
+            server_time: Time(done.at_ms),
+        };
+        Ok(done.show(beat))
+    }
+
+    /// Leaves process mode.
+    pub async fn leave(&self, actor: &Actor, id: &str) -> Result<Done<Task>> {
+        let plan = |task: &Document<TaskDoc>| Ok(Verb::Release { claim: last_claim(task)? });
+        self.on_lock(actor, id, Permission::InventoryManage, "leave", plan).await
+    }
+
+    /// Asks the holder to let go. It changes no lock.
+    pub async fn request_release(
+        &self,
+        actor: &Actor,
+        id: &str,
+        message: Option<Arc<str>>,
+    ) -> Result<Done<Task>> {
+        let plan =
+            |task: &Document<TaskDoc>| Ok(Verb::Nudge { claim: last_claim(task)?, message: message.clone() });
+        self.on_lock(actor, id, Permission::InventoryManage, REQUEST_RELEASE, plan).await
+    }
+
+    /// An administrator frees the task, whoever holds it.
+    pub async fn force_release(&self, actor: &Actor, id: &str, reason: &Arc<str>) -> Result<Done<Task>> {
+        let plan = |task: &Document<TaskDoc>| {
+            Ok(Verb::ForceRelease { item: task.item.id.clone(), reason: reason.clone() })
+        };
+        self.on_lock(actor, id, Permission::Override, "force-release", plan).await
+    }
+
+    /// An administrator takes the task, whoever holds it.
+    pub async fn force_claim(&self, actor: &Actor, id: &str, reason: &Arc<str>) -> Result<Done<Task>> {
+        let plan = |task: &Document<TaskDoc>| {
+            let (item, session) = (task.item.id.clone(), actor.session.clone());
+            Ok(Verb::ForceClaim { item, reason: reason.clone(), session })
+        };
+        self.on_lock(actor, id, Permission::Override, "force-claim", plan).await
+    }
+
+    async fn on_lock(
+        &self,
+        actor: &Actor,
+        id: &str,
+        permission: Permission,
+        step: &str,
+        plan: impl Fn(&Document<TaskDoc>) -> Result<Verb>,
+    ) -> Result<Done<Task>> {
+        let done = self.ask_lock(actor, id, permission, step, plan).await?;
+        let task = self.get(actor, id)?;
+        Ok(done.show(task))
+    }
+
+    async fn ask_lock(
+        &self,
+        actor: &Actor,
+        id: &str,
+        permission: Permission,
+        step: &str,
+        plan: impl Fn(&Document<TaskDoc>) -> Result<Verb>,
+    ) -> Result<Done> {
+        let who = &*actor.principal.id;
+        let asked = async {
+            actor.require(permission)?;
+            let plan = || plan(&self.task(id)?);
+            let done = self.desk.change(actor, &self.collection, step, plan).await;
+            done.map_err(|refusal| self.plain(id, step, refusal))
+        };
+        match asked.await {
+            Ok(done) => {
+                // A heartbeat every ten seconds tells nobody anything; a refused one does.
+                if step != "heartbeat" {
+                    tracing::info!(actor = who, task = id, action = step, "task lock");
+                }
+                Ok(done)
+            }
+            Err(refusal) => {
+                let code = refusal.code();
+                tracing::info!(actor = who, task = id, action = step, code, "task lock denied: {refusal}");
+                Err(refusal)
+            }
+        }
+    }
+
+    /// The task points at its last claim, which may be over: then nobody holds it, whoever held it last.
+    fn plain(&self, id: &str, step: &str, refusal: Refusal) -> Refusal {
+        let over = match refusal.rule() {
+            Some(Rule::NotHolder { .. }) => true,
+            // Whoever asks somebody else to let go has lost nothing.
+            Some(Rule::Lost { .. }) => step == REQUEST_RELEASE,
+            Some(Rule::NotFound { what, .. }) => &**what == "claim",
+            _ => false,
+        };
+        let held = self.task(id).and_then(|task| {
+            self.desk.holding(&self.collection, &task.item, self.desk.now_ms()).map(|claim| (task, claim))
+        });
+        match (over, held) {
+            (true, Ok((task, None))) => Rule::NotHeld { item: task.item.id.clone() }.into(),
+            _ => refusal,
+        }
+    }
+}
+
+/// The claim that the task points at. The engine says whether it still holds, and whose it is.
+fn last_claim(task: &Document<TaskDoc>) -> Result<u64> {
+    match task.item.claim {
+        0 => Err(Rule::NotHeld { item: task.item.id.clone() }.into()),
+        claim => Ok(claim),
+    }
+}

@@ -1,0 +1,124 @@
+//! Tasks and stock as they are shown.
+
+use std::sync::Arc;
+
+use tenure_core::Item;
+
+use super::model::{LineDoc, ProductDoc, TaskDoc};
+use super::{
+    Inventory, Line, PAGE_DEFAULT, PAGE_MAX, PRODUCTS, Product, SERIALS, SERIALS_SHOWN_MAX, TASKS, Task,
+    TaskPage, TaskQuery, Tasks, line_id,
+};
+use crate::limits::ATTEMPTS_MAX;
+use crate::{Actor, Document, Listed, Lock, LockState, Refusal, Result, Time};
+
+impl Tasks {
+    /// One task, with its lines and its lock.
+    pub fn get(&self, actor: &Actor, id: &str) -> Result<Task> {
+        self.whole(actor, self.task(id)?)
+    }
+
+    /// A page of tasks, oldest first.
+    pub async fn list(&self, actor: &Actor, query: TaskQuery) -> Result<TaskPage> {
+        let limit = page_size(query.limit)?;
+        let (tasks, actor) = (self.clone(), actor.clone());
+        self.desk
+            .read(move |desk| {
+                let keep = |item: Arc<Item>| {
+                    let task = tasks.whole(&actor, Document::of(item)?)?;
+                    let is_locked = task.lock.state == LockState::Locked;
+                    Ok(query.locked.is_none_or(|locked| locked == is_locked).then_some(task))
+                };
+                let which = (query.status.as_ref(), query.after.as_deref(), limit);
+                let Listed { rows, next } = TASKS.page(desk, &tasks.collection, which, keep)?;
+                Ok(TaskPage { tasks: rows, next, server_time: Time(desk.now_ms()) })
+            })
+            .await
+    }
+
+    /// A page of the stock, by product.
+    pub async fn inventory(&self, after: Option<String>, limit: Option<usize>) -> Result<Inventory> {
+        let limit = page_size(limit)?;
+        let tasks = self.clone();
+        self.desk
+            .read(move |desk| {
+                let after = after.map(|code| PRODUCTS.id(&code)).transpose()?;
+                let which = (None, after.as_ref().map(tenure_core::ItemId::as_str), limit);
+                let keep = |item: Arc<Item>| tasks.product(&Document::of(item)?).map(Some);
+                let Listed { rows, next } = PRODUCTS.page(desk, &tasks.collection, which, keep)?;
+                let next = next.map(|id| id[PRODUCTS.0.len()..].to_owned());
+                Ok(Inventory { products: rows, next, server_time: Time(desk.now_ms()) })
+            })
+            .await
+    }
+
+    fn product(&self, document: &Document<ProductDoc>) -> Result<Product> {
+        let Document { item, data } = document;
+        let code = &item.id.as_str()[PRODUCTS.0.len()..];
+        let serials = match data.mode {
+            super::Mode::Quantity => None,
+            super::Mode::Serialized => {
+                let beginning = format!("{code}/");
+                let skip = SERIALS.0.len() + beginning.len();
+                let keep = |item: Arc<Item>| Ok(Some(item.id.as_str()[skip..].to_owned()));
+                let which = (None, None, SERIALS_SHOWN_MAX);
+                Some(SERIALS.page_of(&self.desk, &self.collection, &beginning, which, keep)?.rows)
+            }
+        };
+        Ok(Product {
+            product: code.to_owned(),
+            mode: data.mode,
+            quantity: data.quantity,
+            serials,
+            version: item.version,
+            updated_at: Time(item.updated_at_ms),
+            updated_by: item.updated_by.to_string(),
+        })
+    }
+
+    /// The task with its lines, all of one moment: every change of a line also changes its task, so the
+    /// task's version tells whether something changed while the lines were read.
+    pub(super) fn whole(&self, actor: &Actor, mut task: Document<TaskDoc>) -> Result<Task> {
+        for _ in 0..ATTEMPTS_MAX {
+            let lines = (1..=task.data.lines).map(|number| {
+                let found = self.desk.find(&self.collection, &line_id(&task.item.id, number)?)?;
+                Ok(found.map(|line| show_line(number, line)))
+            });
+            let lines: Result<Option<Vec<Line>>> = lines.collect();
+            let now = self.task(task.item.id.as_str())?;
+            if let (Some(lines), true) = (lines?, now.item.version == task.item.version) {
+                return self.show(actor, &now, lines);
+            }
+            task = now;
+        }
+        tracing::error!(task = task.item.id.as_str(), "a task changed each time it was read");
+        Err(Refusal::Broken)
+    }
+
+    fn show(&self, actor: &Actor, task: &Document<TaskDoc>, lines: Vec<Line>) -> Result<Task> {
+        let now_ms = self.desk.now_ms();
+        let claim = self.desk.holding(&self.collection, &task.item, now_ms)?;
+        Ok(Task {
+            id: task.item.id.to_string(),
+            title: task.data.title.clone(),
+            status: task.item.status.clone(),
+            lines,
+            lock: Lock::of(claim.as_ref(), actor, now_ms),
+            version: task.item.version,
+            updated_at: Time(task.item.updated_at_ms),
+            server_time: Time(now_ms),
+        })
+    }
+}
+
+pub(super) fn show_line(number: usize, Document { item, data }: Document<LineDoc>) -> Line {
+    Line { id: number.to_string(), line: data.line, status: item.status.clone(), error: data.error }
+}
+
+fn page_size(limit: Option<usize>) -> Result<usize> {
+    match limit {
+        None => Ok(PAGE_DEFAULT),
+        Some(limit) if (1..=PAGE_MAX).contains(&limit) => Ok(limit),
+        Some(_) => Err(Refusal::invalid("limit", format!("must be 1 to {PAGE_MAX}"))),
+    }
+}

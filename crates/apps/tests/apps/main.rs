@@ -1,0 +1,6 @@
+//! The applications on the engine, with time moved by hand. Names begin with the id of the requirement that
+//! they prove.
+
+mod common;
+
+mod tasks;

@@ -1,0 +1,5 @@
+//! Tasks: T1 to T22.
+
+mod world;
+
+mod lock;
