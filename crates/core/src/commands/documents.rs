@@ -1,7 +1,5 @@
 //! Write and delete items: version checks, and guards that tie a write to a claim.
 
-use std::sync::Arc;
-
 use super::held::{acted, active_claim, check_token, held_by, own_claim};
 use crate::command::{Expect, Guard, PutItem};
 use crate::draft::Draft;
