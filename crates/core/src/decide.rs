@@ -104,6 +104,7 @@ fn decide_verb(draft: &mut Draft<'_>, verb: &Verb) -> Result<Reply, Refusal> {
         Verb::AddItem { claim, item } => commands::add_item(draft, &policy, *claim, item),
         Verb::RemoveItem { claim, item } => commands::remove_item(draft, &policy, *claim, item),
         Verb::Advance { claim } => commands::advance(draft, &policy, *claim),
+        Verb::Enter { claim, phase, ttl_ms } => commands::enter(draft, &policy, *claim, phase, *ttl_ms),
         Verb::Complete(complete) => commands::complete(draft, &policy, complete),
         Verb::Cancel { claim } => commands::cancel(draft, &policy, *claim),
         Verb::Release { claim } => commands::release(draft, &policy, *claim),

@@ -50,6 +50,10 @@ pub struct Phase {
     pub renew: bool,
     /// What its end does.
     pub at_end: AtEnd,
+    /// Entered by its name only, by an application on the holder's behalf: the walk from phase to phase
+    /// passes it by.
+    #[serde(default)]
+    pub side: bool,
 }
 
 /// How the claims of one kind behave.
@@ -116,14 +120,20 @@ impl Policy {
         }
     }
 
-    /// Numbers are chosen under one timer and paid under another; neither can be renewed.
+    /// Numbers are chosen under one timer and paid under another; neither can be renewed. While a gateway
+    /// charges, and while a person compares a transfer with the bank, the numbers are kept for longer.
     pub fn raffle() -> Self {
-        let phase =
-            |name: &str, ttl_ms, at_end| Phase { name: Arc::from(name), ttl_ms, renew: false, at_end };
-        let selection = phase("selection", 600 * SECOND_MS, AtEnd::Advance);
-        let checkout = phase("checkout", 300 * SECOND_MS, AtEnd::Release);
+        let phase = |name: &str, ttl_ms, at_end, side| {
+            let name = Arc::from(name);
+            Phase { name, ttl_ms, renew: false, at_end, side }
+        };
         Self {
-            phases: vec![selection, checkout],
+            phases: vec![
+                phase("selection", 600 * SECOND_MS, AtEnd::Advance, false),
+                phase("checkout", 300 * SECOND_MS, AtEnd::Release, false),
+                phase("paying", 360 * SECOND_MS, AtEnd::Release, true),
+                phase("verification", 12 * HOUR_MS, AtEnd::Release, true),
+            ],
             max_items: 10,
             claimable: statuses(&["available"]),
             finished: statuses(&["sold"]),
@@ -172,7 +182,13 @@ impl Policy {
     /// The common ground of all presets: one renewable phase on one item at a time.
     fn lease(phase: &str, ttl_ms: i64) -> Self {
         Self {
-            phases: vec![Phase { name: Arc::from(phase), ttl_ms, renew: true, at_end: AtEnd::Release }],
+            phases: vec![Phase {
+                name: Arc::from(phase),
+                ttl_ms,
+                renew: true,
+                at_end: AtEnd::Release,
+                side: false,
+            }],
             idle_guard_ms: None,
             rolling_ms: None,
             heartbeat_ms: ttl_ms / 3,
@@ -199,7 +215,8 @@ impl Policy {
     /// The phase of that name and the one after it.
     pub fn phase(&self, name: &str) -> Option<(&Phase, Option<&Phase>)> {
         let index = self.phases.iter().position(|phase| &*phase.name == name)?;
-        Some((&self.phases[index], self.phases.get(index + 1)))
+        let phase = &self.phases[index];
+        Some((phase, self.phases[index + 1..].iter().find(|next| !next.side && !phase.side)))
     }
 
     /// What a new item gets when nobody names a status.
@@ -245,7 +262,13 @@ impl Policy {
             if !(TTL_MS_MIN..=TTL_MS_MAX).contains(&phase.ttl_ms) {
                 return Err(Refusal::invalid(field("ttl_ms"), "must be 1 second to 366 days"));
             }
-            if phase.at_end == AtEnd::Advance && index + 1 == self.phases.len() {
+            if phase.side && index == 0 {
+                return Err(Refusal::invalid(field("side"), "a claim begins in the first phase"));
+            }
+            if phase.side && phase.at_end == AtEnd::Advance {
+                return Err(Refusal::invalid(field("at_end"), "a side phase has nothing to advance to"));
+            }
+            if phase.at_end == AtEnd::Advance && self.phases[index + 1..].iter().all(|next| next.side) {
                 return Err(Refusal::invalid(field("at_end"), "the last phase has nothing to advance to"));
             }
         }

@@ -35,6 +35,7 @@ fn add_wants(want: &mut Want, command: &Command, verb: &Verb) {
         }
         Verb::Heartbeat { claim, .. }
         | Verb::Advance { claim }
+        | Verb::Enter { claim, .. }
         | Verb::Cancel { claim }
         | Verb::Release { claim }
         | Verb::Nudge { claim, .. }

@@ -12,7 +12,7 @@ mod nudge;
 mod system;
 
 pub(crate) use acquire::acquire;
-pub(crate) use advance::advance;
+pub(crate) use advance::{advance, enter};
 pub(crate) use amend::{add_item, remove_item};
 pub(crate) use documents::{delete_item, put_item};
 pub(crate) use end::{cancel, complete, release};

@@ -291,6 +291,7 @@ fn want_verb(verb: &Verb, want: &mut Want) {
         }
         Verb::Heartbeat { claim, .. }
         | Verb::Advance { claim }
+        | Verb::Enter { claim, .. }
         | Verb::Cancel { claim }
         | Verb::Release { claim }
         | Verb::Nudge { claim, .. }
