@@ -52,7 +52,7 @@ enum Outcome {
 pub fn test(workspace: &Workspace, options: &Options) -> Result<(), String> {
     let steps = options.chosen();
     // Before the first step, so that nobody learns after ten minutes that a package is missing.
-    tools::provide(&steps)?;
+    tools::provide(&steps, workspace)?;
     let mut results = Vec::new();
     let mut stopped = false;
     for step in steps {

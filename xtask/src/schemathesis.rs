@@ -49,7 +49,7 @@ pub fn test(workspace: &Workspace) -> Result<(), String> {
 fn provide(target: &Path) -> Result<PathBuf, String> {
     let folder = target.join("tools").join(format!("schemathesis-{VERSION}"));
     let program = folder.join("bin/schemathesis");
-    if program.is_file() {
+    if works(&program) {
         return Ok(program);
     }
     println!("installing schemathesis {VERSION}, once");
@@ -64,6 +64,13 @@ fn provide(target: &Path) -> Result<PathBuf, String> {
         .stdin(Stdio::null());
     cargo::run_command(install, "pip install schemathesis")?;
     Ok(program)
+}
+
+/// It runs: an environment that was moved, or whose Python is gone, is there and of no use.
+fn works(program: &Path) -> bool {
+    let mut command = Command::new(program);
+    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
 }
 
 /// A running server, stopped when it is dropped.

@@ -30,7 +30,10 @@ pub const TOOLS: &[Tool] = &[
 const DENY_VERSION: &str = "0.20.2";
 
 /// Sees that everything that these steps need is there.
-pub fn provide(steps: &[&Step]) -> Result<(), String> {
+pub fn provide(steps: &[&Step], workspace: &Workspace) -> Result<(), String> {
+    if steps.iter().any(|step| step.name == "tests") {
+        offer_promtool(&workspace.target);
+    }
     let missing = missing(steps, is_there);
     if missing.is_empty() {
         return Ok(());
@@ -78,6 +81,28 @@ fn own_deny(target: &Path) -> Result<PathBuf, String> {
         cargo::run_command(command, &format!("cargo {}", arguments.join(" ")))?;
     }
     Ok(program)
+}
+
+/// `promtool` checks the form of the figures, in a test that does without where there is none. Its package is
+/// unpacked and not installed, since installing it starts a service.
+fn offer_promtool(target: &Path) {
+    let folder = target.join("tools/prometheus");
+    if find("promtool").is_some() || folder.join("usr/bin/promtool").is_file() {
+        return;
+    }
+    let got = std::fs::create_dir_all(&folder).is_ok()
+        && quietly("apt-get", &["download", "prometheus"], &folder)
+        && quietly("sh", &["-c", "dpkg-deb --extract prometheus_*.deb . && rm prometheus_*.deb"], &folder);
+    if !got {
+        println!("promtool is missing and could not be fetched: the form of the figures is checked less");
+    }
+}
+
+fn quietly(program: &str, arguments: &[&str], folder: &Path) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(folder).stdin(Stdio::null());
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
 }
 
 struct Need {
