@@ -9,4 +9,5 @@ pub mod cargo;
 pub mod house;
 pub mod plan;
 pub mod run;
+pub mod schemathesis;
 pub mod tools;
