@@ -60,12 +60,7 @@ impl Actor {
 
     /// Refuses whoever lacks the permission.
     pub fn require(&self, permission: Permission) -> Result<(), Refusal> {
-        if self.permissions.contains(&permission) {
-            Ok(())
-        } else {
-            tracing::info!(actor = &*self.principal.id, permission = permission.as_str(), "refused");
-            Err(Refusal::Forbidden { permission })
-        }
+        if self.permissions.contains(&permission) { Ok(()) } else { Err(Refusal::Forbidden { permission }) }
     }
 }
 

@@ -214,7 +214,7 @@ fn line_number(id: &ItemId) -> &str {
 }
 
 /// Refuses a task whose lines are history.
-fn still_open(task: &Document<TaskDoc>) -> Result<()> {
+pub(super) fn still_open(task: &Document<TaskDoc>) -> Result<()> {
     match task.item.status.as_str() {
         "completed" | "cancelled" => Err(wrong_status(task, "its lines cannot change any more")),
         _ => Ok(()),

@@ -8,6 +8,7 @@
 use tenure_core::command::Complete;
 use tenure_core::{Guard, Verb};
 
+use super::edit::still_open;
 use super::model::{Finalized, LineDoc, TaskDoc};
 use super::{Task, Tasks, status};
 use crate::{Actor, Document, Done, Permission, Result};
@@ -32,6 +33,8 @@ impl Tasks {
                 tracing::info!(actor = who, task = id, status = task.status.as_str(), "task finalized");
                 Ok(done.show(task))
             }
+            // Without a decision nothing is known of the outcome.
+            Err(refusal) if refusal.rule().is_none() => Err(refusal),
             Err(refusal) => {
                 let task = self.task(id)?;
                 let by_this = Finalized { claim: began.item.claim, by: who.to_owned() };
@@ -39,6 +42,8 @@ impl Tasks {
                     let task = self.whole(actor, task)?;
                     return Ok(Done { at_ms: task.server_time.0, value: task, replayed: true });
                 }
+                // That nobody holds it would be no help where nobody can.
+                let refusal = still_open(&task).err().unwrap_or(refusal);
                 let code = refusal.code();
                 tracing::info!(actor = who, task = id, code, "finalize denied: {refusal}");
                 Err(refusal)
