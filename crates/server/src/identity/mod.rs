@@ -29,6 +29,7 @@ use tokio::task::JoinHandle;
 
 pub use cookie::CSRF_HEADER;
 pub use jwt::{Algorithm, JwtSettings};
+pub(crate) use keys::KeyChange;
 pub use keys::{MadeKey, NewKey};
 pub(crate) use secret::MASK;
 pub use secret::{Secret, ServerSecret};
