@@ -19,6 +19,7 @@ use super::ask::{
     NoBody, NudgeBody, PutItemBody,
 };
 use super::{Asked, Op, Stated, create_collection, no_body};
+use crate::apps::check_owned;
 use crate::{Caller, Problem, body, schema};
 
 /// Reads a command. The caller must be allowed to send it, and to touch its kind.
@@ -27,6 +28,7 @@ pub(crate) fn parse(text: &str, caller: &Caller) -> Result<Asked, Problem> {
     let asked = asked?;
     asked.op.check(caller)?;
     caller.check_kind(asked.collection.kind())?;
+    check_owned(caller, asked.op, &asked.collection)?;
     Ok(asked)
 }
 
