@@ -6,6 +6,7 @@ use tenure_core::{Claim, CollectionKey, Command, Policy, Verb, seen_at};
 use tenure_engine::{Answer, Engine, Reader, Request, StoreError};
 use tokio::sync::{Semaphore, watch};
 
+use crate::apps::check_owned;
 use crate::command::{Asked, Rendered};
 use crate::idempotency::Key;
 use crate::identity::{Identity, ServerSecret, Settings};
@@ -111,6 +112,7 @@ impl App {
         asked: Asked,
         key: Option<&Key>,
     ) -> Result<Rendered, Problem> {
+        check_owned(caller, asked.op, &asked.collection)?;
         let answer = self.ask(caller, asked.collection.clone(), asked.verb.clone(), key).await;
         asked.render(&answer, self.reader().epoch())
     }

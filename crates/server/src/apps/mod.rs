@@ -8,10 +8,11 @@ use std::fmt;
 use axum::http::StatusCode;
 use serde::Serialize;
 use tenure_apps::{Actor, Desk, Done, Permission, Refusal, RequestKey};
+use tenure_core::CollectionKey;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::access::{Role, Roles};
-use crate::command::Rendered;
+use crate::command::{Op, Rendered};
 use crate::idempotency::Key;
 use crate::problem::from_store;
 use crate::{App, Caller, Problem};
@@ -31,6 +32,26 @@ const PERMISSIONS: &[(Permission, Roles)] = &[
     (Permission::LabelsManage, Roles::MANAGE),
     (Permission::JobsRun, Roles::WRITE),
 ];
+
+/// The applications' own collections, with the permission for their locks and the routes that write them.
+const OWNED: &[(&str, Permission, &str)] =
+    &[(tenure_apps::tasks::COLLECTION, Permission::InventoryManage, "/tasks")];
+
+/// The general routes give nobody more than an application's own: its documents are written through it,
+/// and its locks need its permission. An administrator may mend what is broken; the audit log says so.
+pub(crate) fn check_owned(caller: &Caller, op: Op, collection: &CollectionKey) -> Result<(), Problem> {
+    let owned = OWNED.iter().find(|(known, ..)| *known == collection.as_str());
+    let Some((_, permission, routes)) = owned else { return Ok(()) };
+    let writes = matches!(op, Op::PutItem | Op::DeleteItem | Op::Complete);
+    let permissions = permissions_of(caller.role);
+    if writes && !permissions.contains(&Permission::Override) {
+        return Err(Problem::forbidden(format!("{collection} is written through {routes}")));
+    }
+    if !permissions.contains(permission) {
+        return Err(Refusal::Forbidden { permission: *permission }.into());
+    }
+    Ok(())
+}
 
 /// Where the applications work.
 fn desk(app: &App) -> Desk {

@@ -20,6 +20,7 @@ use super::ask::{
     NoBody, NudgeBody, PutItemBody,
 };
 use super::{Asked, Op, Stated, create_collection, no_body};
+use crate::apps::check_owned;
 use crate::body::without_place;
 use crate::wording::ASIDE;
 use crate::{Caller, Problem, body, schema};
@@ -30,6 +31,7 @@ pub(crate) fn parse(text: &str, caller: &Caller) -> Result<Asked, Problem> {
     let asked = asked?;
     asked.op.check(caller)?;
     caller.check_kind(asked.collection.kind())?;
+    check_owned(caller, asked.op, &asked.collection)?;
     Ok(asked)
 }
 
