@@ -146,7 +146,8 @@ impl Verb {
 pub struct Acquire {
     /// The items.
     pub items: Vec<ItemId>,
-    /// The caller's tab or worker instance.
+    /// The caller's tab or worker instance. In a kind that is exclusive to sessions, who names none cannot
+    /// be told apart from anyone else.
     pub session: Option<SessionId>,
     /// Another TTL than the policy's, within its bounds.
     pub ttl_ms: Option<i64>,

@@ -73,6 +73,9 @@ pub struct Policy {
     pub create_on_claim: bool,
     /// A session that already has a claim in the collection gets that one back, untouched.
     pub one_claim_per_session: bool,
+    /// The session is part of who holds: to another session of the same holder the item is held. A request
+    /// without a session is nobody's second request, so it never gets a claim back.
+    pub session_exclusive: bool,
     /// Active claims of one holder in one collection.
     pub max_claims_per_holder: Option<usize>,
     /// The longest a caller may wait in the queue.
@@ -132,6 +135,7 @@ impl Policy {
             claimable: statuses(&["QUEUED", "RUNNING"]),
             finished: statuses(&["READY", "FAILED"]),
             status_on_claim: Some(status("RUNNING")),
+            session_exclusive: true,
             ttl_ms_min: SECOND_MS,
             ttl_ms_max: HOUR_MS,
             ..Self::lease("running", 300 * SECOND_MS)
@@ -154,6 +158,7 @@ impl Policy {
             heartbeat_ms: 10 * SECOND_MS,
             max_items: ITEMS_PER_CLAIM_MAX,
             create_on_claim: true,
+            session_exclusive: true,
             ttl_ms_min: SECOND_MS,
             ttl_ms_max: 24 * HOUR_MS,
             ..Self::lease("held", 30 * SECOND_MS)
@@ -173,6 +178,7 @@ impl Policy {
             status_on_claim: None,
             create_on_claim: false,
             one_claim_per_session: false,
+            session_exclusive: false,
             max_claims_per_holder: None,
             max_wait_ms: 60 * SECOND_MS,
             lock_delay_ms: 0,

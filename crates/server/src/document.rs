@@ -240,8 +240,11 @@ pub(crate) fn example(word: &str) -> Value {
     let one = |value: Value| vec![("items", json!([value]))];
     let (detail, more): (&str, Vec<(&str, Value)>) = match word {
         "held" => (
-            "nightly is held by Ana",
-            one(json!({"item": "nightly", "why": "held", "holder": ana, "since": since, "expires_at": at})),
+            "nightly is held by Ana in session worker-3",
+            one(json!({
+                "item": "nightly", "why": "held", "holder": ana, "session": "worker-3",
+                "since": since, "expires_at": at,
+            })),
         ),
         "finished" => (
             "a-1 is READY, which is final",

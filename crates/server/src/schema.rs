@@ -177,6 +177,7 @@ impl PartialSchema for PolicySchema {
             "finished",
             "create_on_claim",
             "one_claim_per_session",
+            "session_exclusive",
             "max_wait_ms",
             "lock_delay_ms",
             "ttl_ms_min",
@@ -203,6 +204,10 @@ impl PartialSchema for PolicySchema {
             .property("status_on_claim", maybe(status(), "The status that a claim gives to its items."))
             .property("create_on_claim", flag("Claiming an unknown item or collection creates it."))
             .property("one_claim_per_session", flag("A session that has a claim gets that one back."))
+            .property(
+                "session_exclusive",
+                flag("To another session of the same holder, or to a request without one, the item is held."),
+            )
             .property(
                 "max_claims_per_holder",
                 maybe(integer(1), "Active claims of one holder in one collection."),

@@ -109,6 +109,7 @@ pub(crate) fn random_policy(rng: &mut Rng) -> Policy {
         status_on_claim: rng.chance(300).then(|| status("again")),
         create_on_claim: rng.chance(400),
         one_claim_per_session: rng.chance(250),
+        session_exclusive: rng.chance(350),
         max_claims_per_holder: rng.chance(300).then(|| 1 + rng.index(3)),
         max_wait_ms: *rng.pick(&[0, 5_000, 30_000, 60_000]),
         lock_delay_ms: if rng.chance(400) { rng.range(1, 4_000) } else { 0 },

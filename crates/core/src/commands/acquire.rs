@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::held::{active_claim, look};
+use super::held::{active_claim, is_holder, look};
 use crate::command::{Acquire, How};
 use crate::draft::Draft;
 use crate::event::{Forced, Grant, GrantedItem};
@@ -134,7 +134,8 @@ fn claim_of_session(draft: &mut Draft<'_>, policy: &Policy, acquire: &Acquire) -
 fn own_claim_on_all(draft: &mut Draft<'_>, policy: &Policy, acquire: &Acquire) -> Option<Arc<Claim>> {
     let item = draft.item(draft.key, acquire.items.first()?)?;
     let claim = active_claim(draft, policy, &item)?;
-    let covers = claim.holder.id == draft.actor.id && acquire.items.iter().all(|id| claim.items.contains(id));
+    let covers = is_holder(draft, policy, &claim, acquire.session.as_ref())
+        && acquire.items.iter().all(|id| claim.items.contains(id));
     covers.then_some(claim)
 }
 

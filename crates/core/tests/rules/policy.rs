@@ -35,7 +35,7 @@ fn t21_the_task_preset_has_the_defaults_of_the_requirements() {
     assert_eq!(words(&policy.claimable), ["ready", "processing", "partially_completed"]);
     assert_eq!(words(&policy.finished), ["completed", "cancelled"]);
     assert_eq!((policy.max_items, policy.lock_delay_ms), (1, 0));
-    assert!(!policy.create_on_claim && !policy.one_claim_per_session);
+    assert!(!policy.create_on_claim && !policy.one_claim_per_session && !policy.session_exclusive);
 }
 
 /// R: at most 10 numbers · selection 600 s · checkout 300 s. R3, R7, R8.
@@ -45,7 +45,7 @@ fn r07_the_raffle_preset_has_the_defaults_of_the_requirements() {
     let selection = phase("selection", 600_000, false, AtEnd::Advance);
     assert_eq!(policy.phases, [selection, phase("checkout", 300_000, false, AtEnd::Release)]);
     assert_eq!(policy.max_items, 10);
-    assert!(policy.one_claim_per_session && !policy.create_on_claim);
+    assert!(policy.one_claim_per_session && !policy.create_on_claim && !policy.session_exclusive);
     assert_eq!((policy.idle_guard_ms, policy.rolling_ms), (None, None));
     assert_eq!((words(&policy.claimable), words(&policy.finished)), (vec!["available"], vec!["sold"]));
     assert_eq!(policy.status_on_claim, None);
@@ -60,6 +60,7 @@ fn j01_the_analysis_preset_has_the_defaults_of_the_requirements() {
     assert_eq!(words(&policy.finished), ["READY", "FAILED"]);
     assert!(policy.ttl_ms_min < 300_000 && policy.ttl_ms_max > 300_000);
     assert_eq!((policy.idle_guard_ms, policy.rolling_ms, policy.max_items), (None, None, 1));
+    assert!(policy.session_exclusive, "J4: workers share a key, and one of them runs it");
 }
 
 /// L: TTL 300 s · heartbeat 120 s.
@@ -69,12 +70,13 @@ fn l03_the_image_preset_has_the_defaults_of_the_requirements() {
     assert_eq!(policy.phases, [phase("annotating", 300_000, true, AtEnd::Release)]);
     assert_eq!((policy.heartbeat_ms, policy.max_items), (120_000, 1));
     assert_eq!((policy.idle_guard_ms, policy.rolling_ms, policy.status_on_claim), (None, None, None));
+    assert!(!policy.session_exclusive);
 }
 
 #[test]
 fn the_lock_preset_needs_nothing_made_beforehand() {
     let policy = Policy::lock();
-    assert!(policy.create_on_claim);
+    assert!(policy.create_on_claim && policy.session_exclusive);
     assert_eq!((policy.ttl_ms_min, policy.ttl_ms_max, policy.max_items), (1_000, 86_400_000, 100));
 }
 

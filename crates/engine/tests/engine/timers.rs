@@ -58,13 +58,13 @@ fn a_deadline_that_moved_earlier_is_met() {
 #[test]
 fn t04_renewing_again_and_again_leaves_no_pile_of_timers() {
     let mut desk = Desk::new();
-    let slips: Vec<Slip> = (0..10_000).map(|_| desk.put(acquire("ana", &["a"]))).collect();
+    let slips: Vec<Slip> = (0..10_000).map(|_| desk.put(in_session("ana", "w-1", &["a"]))).collect();
     desk.run();
     for slip in &slips {
         desk.answer(slip);
     }
     desk.clock_ms += 20_000;
-    desk.ask(acquire("ana", &["a"]));
+    desk.ask(in_session("ana", "w-1", &["a"]));
     // All timers of the first 10,000 are due now; the claim is not.
     desk.tick(10_000);
     assert!(desk.turn.next_ms() > Some(desk.clock_ms), "one turn was enough to look at them");

@@ -79,7 +79,8 @@ pub(crate) struct AcquireBody {
     /// What.
     #[schema(value_type = Vec<schema::ItemId>, min_items = 1, max_items = 100)]
     items: Vec<ItemId>,
-    /// The caller's tab or worker instance.
+    /// The caller's tab or worker instance. Where the policy is `session_exclusive`, only the same one gets
+    /// its claim back.
     #[schema(value_type = Option<schema::Session>)]
     session: Option<SessionId>,
     /// Another time to live than the kind's, within its bounds.

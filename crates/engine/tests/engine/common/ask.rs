@@ -60,6 +60,13 @@ pub(crate) fn acquire(who: &str, items: &[&str]) -> Ask {
     Ask::new(who, Verb::Acquire(Acquire { items, ..Acquire::default() }))
 }
 
+/// A worker that comes again gets its claim back.
+pub(crate) fn in_session(who: &str, session: &str, items: &[&str]) -> Ask {
+    let items = items.iter().map(|id| item(id)).collect();
+    let session = Some(SessionId::new(session).expect("a test's session is valid"));
+    Ask::new(who, Verb::Acquire(Acquire { items, session, ..Acquire::default() }))
+}
+
 pub(crate) fn release(who: &str, claim: u64) -> Ask {
     Ask::new(who, Verb::Release { claim })
 }

@@ -32,7 +32,7 @@ impl Trial<'_> {
         }
         if let Some(item) = self.item(&ask.items[0])
             && let Some(claim) = self.holder_of(&item)
-            && claim.holder.id == self.actor.id
+            && self.comes_again(&claim, ask.session.as_ref())
             && ask.items.iter().all(|id| claim.items.contains(id))
             && !ask.items.iter().any(|id| self.is_finished(id))
         {
@@ -137,7 +137,9 @@ impl Trial<'_> {
             Why::NotClaimable { status: item.status.clone() }
         } else {
             match self.settled(item.claim) {
-                Some(claim) if claim.state == ClaimState::Active => held(&claim),
+                Some(claim) if claim.state == ClaimState::Active => {
+                    held(&claim, self.policy.session_exclusive)
+                }
                 Some(claim) if self.now_ms < claim.blocked_until_ms => {
                     Why::Delayed { holder: claim.holder.clone(), until_ms: claim.blocked_until_ms }
                 }
@@ -145,6 +147,19 @@ impl Trial<'_> {
             }
         };
         Ok(Err(Unavailable { item: id.clone(), why }))
+    }
+
+    /// The holder itself, once more. Workers share a principal, so some kinds ask for the session, too, and
+    /// there two who name none are two.
+    fn comes_again(&self, claim: &Claim, session: Option<&SessionId>) -> bool {
+        if claim.holder.id != self.actor.id {
+            return false;
+        }
+        match (self.policy.session_exclusive, &claim.session, session) {
+            (false, _, _) => true,
+            (true, Some(theirs), Some(ours)) => theirs == ours,
+            (true, _, _) => false,
+        }
     }
 
     fn is_finished(&self, id: &ItemId) -> bool {
@@ -329,7 +344,7 @@ impl Trial<'_> {
         let current = found.as_ref().and_then(|item| self.holder_of(item));
         let mut previous = None;
         if let Some(claim) = current {
-            if claim.holder.id == self.actor.id {
+            if self.comes_again(&claim, session) {
                 return Ok(self.claim_again(&claim, None, Some(reason.clone())));
             }
             previous = Some(claim.holder.clone());
@@ -360,8 +375,10 @@ impl Trial<'_> {
     }
 }
 
-pub(super) fn held(claim: &Claim) -> Why {
-    Why::Held { holder: claim.holder.clone(), since_ms: claim.since_ms, until_ms: claim.expires_at_ms }
+pub(super) fn held(claim: &Claim, names_session: bool) -> Why {
+    let session = if names_session { claim.session.clone() } else { None };
+    let (since_ms, until_ms) = (claim.since_ms, claim.expires_at_ms);
+    Why::Held { holder: claim.holder.clone(), session, since_ms, until_ms }
 }
 
 /// Final beats unclaimable beats held.
