@@ -17,7 +17,9 @@ pub enum Permission {
     Override,
     /// Makes projects, images and annotations.
     LabelsManage,
-    /// Queues and runs analyses.
+    /// Queues analyses.
+    JobsQueue,
+    /// Runs analyses: locks them, writes their results.
     JobsRun,
 }
 
@@ -28,6 +30,7 @@ impl Permission {
             Self::InventoryManage => "inventory.manage",
             Self::Override => "locks.override",
             Self::LabelsManage => "labels.manage",
+            Self::JobsQueue => "jobs.queue",
             Self::JobsRun => "jobs.run",
         }
     }

@@ -1,6 +1,6 @@
 //! The demonstration: something to try in every application, made through the applications themselves.
 
-use crate::{Actor, Desk, Result, tasks};
+use crate::{Actor, Desk, Result, jobs, tasks};
 
 /// The people of the demonstration.
 #[derive(Clone, Debug)]
@@ -13,5 +13,6 @@ pub struct People {
 
 /// Loads what each application has to show. One that already has something is left as it is.
 pub async fn load(desk: &Desk, people: &People) -> Result<()> {
-    tasks::load_demo(desk, people).await
+    tasks::load_demo(desk, people).await?;
+    jobs::load_demo(desk, people).await
 }

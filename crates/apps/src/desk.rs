@@ -219,6 +219,16 @@ impl<T: DeserializeOwned> Document<T> {
     }
 }
 
+impl<T> Document<T> {
+    /// The claim that last took the item. The engine says whether it still holds, and whose it is.
+    pub fn last_claim(&self) -> Result<u64> {
+        match self.item.claim {
+            0 => Err(Rule::NotHeld { item: self.item.id.clone() }.into()),
+            claim => Ok(claim),
+        }
+    }
+}
+
 impl<T: Serialize> Document<T> {
     /// Writes the document over the version that was read, in this status.
     pub fn put(&self, status: &Status, data: &T, guard: Option<Guard>) -> Result<Verb> {
@@ -236,4 +246,9 @@ pub fn put(
 ) -> Result<Verb> {
     let write = ItemWrite { item: item.clone(), status: Some(status.clone()), data: Some(Json::of(data)?) };
     Ok(Verb::PutItem(PutItem { write, expect, guard }))
+}
+
+/// A status of an application's own.
+pub(crate) fn status(word: &'static str) -> Status {
+    Status::new(word).expect("the application's statuses are valid")
 }

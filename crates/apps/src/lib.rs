@@ -12,6 +12,7 @@ mod actor;
 pub mod demo;
 mod desk;
 mod family;
+pub mod jobs;
 mod limits;
 mod lock;
 mod refusal;

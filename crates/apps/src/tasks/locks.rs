@@ -25,7 +25,7 @@ impl Tasks {
     /// Keeps the lock alive, unless the person is idle.
     pub async fn heartbeat(&self, actor: &Actor, id: &str, idle_ms: Option<i64>) -> Result<Done<Beat>> {
         let plan = |task: &Document<TaskDoc>| {
-            let (claim, token) = (last_claim(task)?, task.item.fence);
+            let (claim, token) = (task.last_claim()?, task.item.fence);
             Ok(Verb::Heartbeat { claim, token, idle_ms })
         };
         let done = self.ask_lock(actor, id, Permission::InventoryManage, "heartbeat", plan).await?;
@@ -41,7 +41,7 @@ impl Tasks {
 
     /// Leaves process mode.
     pub async fn leave(&self, actor: &Actor, id: &str) -> Result<Done<Task>> {
-        let plan = |task: &Document<TaskDoc>| Ok(Verb::Release { claim: last_claim(task)? });
+        let plan = |task: &Document<TaskDoc>| Ok(Verb::Release { claim: task.last_claim()? });
         self.on_lock(actor, id, Permission::InventoryManage, "leave", plan).await
     }
 
@@ -52,8 +52,9 @@ impl Tasks {
         id: &str,
         message: Option<Arc<str>>,
     ) -> Result<Done<Task>> {
-        let plan =
-            |task: &Document<TaskDoc>| Ok(Verb::Nudge { claim: last_claim(task)?, message: message.clone() });
+        let plan = |task: &Document<TaskDoc>| {
+            Ok(Verb::Nudge { claim: task.last_claim()?, message: message.clone() })
+        };
         self.on_lock(actor, id, Permission::InventoryManage, REQUEST_RELEASE, plan).await
     }
 
@@ -134,13 +135,5 @@ impl Tasks {
             (true, Ok((task, None))) => Rule::NotHeld { item: task.item.id.clone() }.into(),
             _ => refusal,
         }
-    }
-}
-
-/// The claim that the task points at. The engine says whether it still holds, and whose it is.
-fn last_claim(task: &Document<TaskDoc>) -> Result<u64> {
-    match task.item.claim {
-        0 => Err(Rule::NotHeld { item: task.item.id.clone() }.into()),
-        claim => Ok(claim),
     }
 }

@@ -4,4 +4,5 @@
 mod common;
 
 mod demo;
+mod jobs;
 mod tasks;
