@@ -15,7 +15,7 @@ const VERSION: &str = "4.32.5";
 /// The same as in `schemathesis.toml`.
 const KEY: &str = "the-key-of-the-schemathesis-step";
 /// A server that has not said by then where it listens will not.
-const START_MAX: Duration = Duration::from_secs(60);
+const START_MAX: Duration = Duration::from_mins(1);
 /// It takes half a minute.
 const RUN_MAX: Duration = Duration::from_mins(3);
 

@@ -29,7 +29,7 @@ use crate::stream::{EventText, SnapshotText};
 pub(super) enum Heard {
     /// A message.
     Text(Utf8Bytes),
-    /// What is wanted has changed: look again.
+    /// What is wanted, or the deadline, has changed: look again.
     Changed,
     /// The socket ends.
     End(End),
@@ -186,9 +186,12 @@ impl Pump {
             match self.drive(cx) {
                 Poll::Ready(Err(_)) => return Poll::Ready(Heard::End(End::Gone)),
                 Poll::Ready(Ok(())) => self.blocked_since = None,
-                Poll::Pending => {
-                    self.blocked_since.get_or_insert_with(Instant::now);
+                // Its deadline is new to whoever keeps the time.
+                Poll::Pending if self.blocked_since.is_none() => {
+                    self.blocked_since = Some(Instant::now());
+                    return Poll::Ready(Heard::Changed);
                 }
+                Poll::Pending => {}
             }
             if self.wants(waiting, is_live) != wants {
                 return Poll::Ready(Heard::Changed);

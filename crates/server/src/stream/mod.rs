@@ -153,13 +153,12 @@ impl Live {
             if let Some(told) = self.take_ready()? {
                 return Ok(told);
             }
-            match advance(&mut self.subscription).await? {
-                Some(delivery) => self.take(delivery),
-                None => {
-                    self.follows = true;
-                    self.note_resumed();
-                    self.subscription.changed().await;
-                }
+            if let Some(delivery) = advance(&mut self.subscription).await? {
+                self.take(delivery);
+            } else {
+                self.follows = true;
+                self.note_resumed();
+                self.subscription.changed().await;
             }
         }
     }
