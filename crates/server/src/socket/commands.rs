@@ -79,12 +79,27 @@ impl Commands {
                 Some((_, answers)) => answers.recv().await,
                 None => std::future::pending().await,
             };
-            let Some((tag, answer)) = answered else { std::future::pending().await };
-            if let Some(Waiting { id, asked }) = self.waiting.remove(&tag) {
-                let answer = app.engine().explain_lost(&asked.collection, asked.verb.claim(), answer);
-                let rendered = asked.render(&answer, app.reader().epoch());
-                return (id, rendered);
+            let Some(answered) = answered else { std::future::pending().await };
+            if let Some(answer) = self.render(app, answered) {
+                return answer;
             }
         }
+    }
+
+    /// The next answer, if it is there already.
+    pub(super) fn try_answer(&mut self, app: &App) -> Option<(Box<str>, Result<Rendered, Problem>)> {
+        let (_, answers) = self.channel.as_mut()?;
+        let answered = answers.try_recv().ok()?;
+        self.render(app, answered)
+    }
+
+    fn render(
+        &mut self,
+        app: &App,
+        (tag, answer): (u64, Answer),
+    ) -> Option<(Box<str>, Result<Rendered, Problem>)> {
+        let Waiting { id, asked } = self.waiting.remove(&tag)?;
+        let answer = app.engine().explain_lost(&asked.collection, asked.verb.claim(), answer);
+        Some((id, asked.render(&answer, app.reader().epoch())))
     }
 }
