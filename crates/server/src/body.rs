@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -26,27 +27,34 @@ pub(crate) struct Body<T> {
     pub(crate) key: Option<Key>,
 }
 
-/// The same, for a batch.
+/// A batch's bytes, of at most [`BATCH_BYTES_MAX`], to be parsed where they lie, and the idempotency key.
 #[derive(Debug)]
-pub(crate) struct LargeBody<T>(pub(crate) Body<T>);
+pub(crate) struct LargeBody {
+    /// What was sent.
+    pub(crate) bytes: Bytes,
+    /// The key for a retry.
+    pub(crate) key: Option<Key>,
+}
 
 impl<S: Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
-        read(request, BODY_BYTES_MAX).await
+        let (bytes, key) = read(request, BODY_BYTES_MAX).await?;
+        Ok(Self { value: parse(&bytes, "body")?, key })
     }
 }
 
-impl<S: Sync, T: DeserializeOwned> FromRequest<S> for LargeBody<T> {
+impl<S: Sync> FromRequest<S> for LargeBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
-        Ok(Self(read(request, BATCH_BYTES_MAX).await?))
+        let (bytes, key) = read(request, BATCH_BYTES_MAX).await?;
+        Ok(Self { bytes, key })
     }
 }
 
-async fn read<T: DeserializeOwned>(request: Request, limit: usize) -> Result<Body<T>, Problem> {
+async fn read(request: Request, limit: usize) -> Result<(Bytes, Option<Key>), Problem> {
     let (parts, body) = request.into_parts();
     no_query(&parts.uri)?;
     let bytes = match tokio::time::timeout(BODY_TIME_MAX, Limited::new(body, limit).collect()).await {
@@ -72,12 +80,21 @@ async fn read<T: DeserializeOwned>(request: Request, limit: usize) -> Result<Bod
         ));
     }
     let key = Key::of(&parts.method, &parts.uri, &parts.headers, &bytes)?;
-    Ok(Body { value: parse(&bytes, "body")?, key })
+    Ok((bytes, key))
 }
 
 /// Reads JSON. A syntax error is 400; a wrong or unknown field is 422 that names it, or the `whole`.
 pub(crate) fn parse<'de, T: Deserialize<'de>>(bytes: &'de [u8], whole: &str) -> Result<T, Problem> {
     let text: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
+    match serde_json::from_slice(text) {
+        Ok(Object(value)) => Ok(value),
+        Err(_) => parse_slowly(text, whole),
+    }
+}
+
+/// The same once more, with an eye on the path: that costs an allocation for each field, which only what
+/// is wrong shall pay.
+fn parse_slowly<'de, T: Deserialize<'de>>(text: &'de [u8], whole: &str) -> Result<T, Problem> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let Object(value) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();

@@ -207,12 +207,13 @@ impl Identity {
     /// races it against its messages, and so closes within [`REVOKE_WITHIN`].
     pub async fn revoked(&self, caller: &Caller) {
         let (mut keys, mut sessions) = (self.keys().removals(), self.sessions().removals());
+        let is_key = matches!(caller.credential, Credential::Key(_));
         while self.is_live(caller) {
-            // Removals wake at once; what runs out by time is looked for.
+            // Removals wake at once; what runs out by time is looked for. A key does not run out.
             tokio::select! {
                 _ = keys.changed() => {}
                 _ = sessions.changed() => {}
-                () = tokio::time::sleep(REVOKE_WITHIN / 2) => {}
+                () = tokio::time::sleep(REVOKE_WITHIN / 2), if !is_key => {}
             }
         }
     }

@@ -91,17 +91,37 @@ impl Commands {
                 Some((_, answers)) => answers.recv().await,
                 None => std::future::pending().await,
             };
-            let Some((tag, answer)) = answered else { std::future::pending().await };
-            let Some(Waiting { asked, .. }) = self.waiting.get(&tag) else { continue };
-            if Engine::is_unexplained(asked.verb.claim(), &answer) {
-                // The store may know better, and reading it may take a while.
-                let (engine, key, claim) =
-                    (app.engine().clone(), asked.collection.clone(), asked.verb.claim());
-                let explain = move || engine.explain_lost(&key, claim, answer);
-                self.explaining = Some((tag, tokio::task::spawn_blocking(explain)));
-            } else if let Some(Waiting { id, asked }) = self.waiting.remove(&tag) {
-                return (id, asked.render(&answer, app.reader().epoch()));
+            let Some(answered) = answered else { std::future::pending().await };
+            if let Some(answer) = self.render(app, answered) {
+                return answer;
             }
         }
+    }
+
+    /// The next answer, if it is there already.
+    pub(super) fn try_answer(&mut self, app: &App) -> Option<(Box<str>, Result<Rendered, Problem>)> {
+        if self.explaining.is_some() {
+            return None;
+        }
+        let (_, answers) = self.channel.as_mut()?;
+        let answered = answers.try_recv().ok()?;
+        self.render(app, answered)
+    }
+
+    /// `None` where the store may know better: reading it may take a while, and the answer comes after it.
+    fn render(
+        &mut self,
+        app: &App,
+        (tag, answer): (u64, Answer),
+    ) -> Option<(Box<str>, Result<Rendered, Problem>)> {
+        let asked = &self.waiting.get(&tag)?.asked;
+        if Engine::is_unexplained(asked.verb.claim(), &answer) {
+            let (engine, key, claim) = (app.engine().clone(), asked.collection.clone(), asked.verb.claim());
+            let explain = move || engine.explain_lost(&key, claim, answer);
+            self.explaining = Some((tag, tokio::task::spawn_blocking(explain)));
+            return None;
+        }
+        let Waiting { id, asked } = self.waiting.remove(&tag)?;
+        Some((id, asked.render(&answer, app.reader().epoch())))
     }
 }

@@ -136,13 +136,17 @@ impl Pump {
         self.cursor = None;
     }
 
+    /// More can be queued although nothing has been written since.
+    pub(super) fn has_room(&self) -> bool {
+        self.bytes < SOCKET_FILL_BYTES
+    }
+
     /// What may be done now. A reader that takes what is written gets events as fast as it takes them. One
     /// that does not, and has been told everything there was, has its events queued until it is too slow.
     pub(super) fn wants(&self, waiting: usize, is_live: bool) -> Wants {
-        let has_room = self.bytes < SOCKET_FILL_BYTES;
         Wants {
             read: waiting + self.replies < SOCKET_IN_FLIGHT_MAX && self.bytes < SOCKET_QUEUE_BYTES_MAX,
-            events: self.snapshots == 0 && (has_room || (is_live && self.blocked_since.is_some())),
+            events: self.snapshots == 0 && (self.has_room() || (is_live && self.blocked_since.is_some())),
         }
     }
 

@@ -141,7 +141,13 @@ impl Session {
                     Heard::Changed => {}
                     Heard::End(end) => return end,
                 },
-                (id, answer) = self.commands.answer(&self.app) => self.answer(pump, &id, answer),
+                (id, answer) = self.commands.answer(&self.app) => {
+                    self.answer(pump, &id, answer);
+                    // A turn of the engine answers many: together they are one write.
+                    while pump.has_room() && let Some((id, answer)) = self.commands.try_answer(&self.app) {
+                        self.answer(pump, &id, answer);
+                    }
+                }
                 told = self.stream.next(), if wants.events => match told {
                     Ok(Told::Event(event)) => {
                         pump.push_event(&event);

@@ -1,6 +1,7 @@
 //! The server that is measured: one that runs, or one of this benchmark's own, in a process and a folder
 //! that are gone afterwards.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::ToSocketAddrs;
 use std::path::Path;
@@ -36,10 +37,11 @@ impl Own {
         }
         command
             .env("TENURE_LIMITS_CONNECTIONS", connections.to_string())
-            .args(["serve", "--listen", "127.0.0.1:0", "--data", "data", "--log-level", "warn"])
+            .args(["serve", "--listen", "127.0.0.1:0", "--data", "data"])
             // A configuration file that happens to lie here is not meant.
             .current_dir(folder)
-            .stdout(Stdio::piped());
+            .stdout(Stdio::piped())
+            .stderr(File::create(folder.join("log"))?);
         let mut own = Self { child: command.spawn()?, url: String::new(), key: String::new() };
         let stdout = own.child.stdout.take().ok_or("the server has no output")?;
         for line in BufReader::new(stdout).lines() {
@@ -51,7 +53,8 @@ impl Own {
                 return Ok(own);
             }
         }
-        Err("the server did not start".into())
+        let log = std::fs::read_to_string(folder.join("log")).unwrap_or_default();
+        Err(format!("the server did not start: {}", log.trim()).into())
     }
 
     pub(crate) fn target(&self) -> Result<Target> {
