@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tenure_core::{Hash, Principal, SessionId};
 use tenure_engine::Idempotency;
 
-use crate::Refusal;
+use crate::{Desk, Refusal};
 
 /// What somebody may do in the applications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,8 +84,13 @@ impl RequestKey {
         Self { key: key.into(), fingerprint }
     }
 
-    /// The key of one step. A newline cannot stand in a caller's key, so no key looks like another's step.
-    pub(crate) fn step(&self, step: &str) -> Idempotency {
-        Idempotency { key: Arc::from(format!("{}\n{step}", self.key)), fingerprint: self.fingerprint }
+    /// The key of one try of one step. The first try of a request's own step has the caller's key as it is,
+    /// so that its use for any other request is noticed; a newline cannot stand in a caller's key.
+    pub(crate) fn step(&self, step: &str, attempt: usize) -> Idempotency {
+        let key = match (step, attempt) {
+            (Desk::OWN_STEP, 0) => self.key.clone(),
+            _ => Arc::from(format!("{}\n{step}.{attempt}", self.key)),
+        };
+        Idempotency { key, fingerprint: self.fingerprint }
     }
 }

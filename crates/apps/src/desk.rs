@@ -42,6 +42,9 @@ pub struct Done<T = Reply> {
 }
 
 impl Desk {
+    /// The step of a request that makes one change, or its last one where it makes several.
+    pub const OWN_STEP: &'static str = "";
+
     /// On a running engine.
     pub fn new(engine: Engine) -> Self {
         Self { engine }
@@ -109,7 +112,8 @@ impl Desk {
     /// Makes one change, in one commit. `plan` reads what is there and says what to ask; when somebody else
     /// was faster, so that a version it had read is no longer there, it plans anew.
     ///
-    /// A retry under the actor's key gets the first decision of this `step`, whatever a plan would be now.
+    /// A retry under the actor's key gets the first decision of this step, whatever a plan would be now. A
+    /// request has one [`Self::OWN_STEP`]; the names of others only have to differ.
     pub async fn change(
         &self,
         actor: &Actor,
@@ -129,26 +133,39 @@ impl Desk {
         step: &str,
         mut plan: impl FnMut() -> Result<Option<Verb>>,
     ) -> Result<Option<Done>> {
-        let mut attempt = 0;
-        loop {
-            let key = actor.key.as_ref().map(|key| key.step(&format!("{step}.{attempt}")));
-            let kept = match &key {
-                Some(key) => self.kept(actor, collection, key).await,
-                None => None,
-            };
-            let outcome = match kept {
+        for attempt in 0..ATTEMPTS_MAX {
+            let key = actor.key.as_ref().map(|key| key.step(step, attempt));
+            let outcome = match self.kept(actor, collection, key.as_ref()).await {
                 Some(outcome) => outcome,
                 None => match plan()? {
                     Some(verb) => self.ask(actor, collection, verb, key).await,
                     None => return Ok(None),
                 },
             };
-            attempt += 1;
             match outcome {
-                Err(refusal) if is_raced(&refusal) && attempt < ATTEMPTS_MAX => {}
+                Err(refusal) if is_raced(&refusal) && attempt + 1 < ATTEMPTS_MAX => {}
                 outcome => return outcome.map(Some),
             }
         }
+        Err(Refusal::Broken)
+    }
+
+    /// What an earlier request under the actor's key came to in this step, if there was one.
+    pub async fn decided(
+        &self,
+        actor: &Actor,
+        collection: &CollectionKey,
+        step: &str,
+    ) -> Result<Option<Done>> {
+        for attempt in 0..ATTEMPTS_MAX {
+            let key = actor.key.as_ref().map(|key| key.step(step, attempt));
+            match self.kept(actor, collection, key.as_ref()).await {
+                None => return Ok(None),
+                Some(Err(refusal)) if is_raced(&refusal) => {}
+                Some(outcome) => return outcome.map(Some),
+            }
+        }
+        Ok(None)
     }
 
     /// What was decided under this key, if anything was.
@@ -156,8 +173,9 @@ impl Desk {
         &self,
         actor: &Actor,
         collection: &CollectionKey,
-        key: &Idempotency,
+        key: Option<&Idempotency>,
     ) -> Option<Result<Done>> {
+        let key = key?;
         // An empty group is malformed, so that nothing happens and nothing is kept of it: only an answer
         // that is already kept under the key can come back.
         let asked = self.ask(actor, collection, Verb::Group(Vec::new()), Some(key.clone())).await;

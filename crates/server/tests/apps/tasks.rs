@@ -53,6 +53,17 @@ fn id_of(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or("")
 }
 
+/// Before anything was made there is nothing to see.
+#[tokio::test]
+async fn an_empty_server_has_no_tasks() {
+    let s = Server::new();
+    s.get("vera:viewer", "/tasks").await.is(200, json!({"tasks": [], "next": null, "server_time": NOW}));
+    s.get("vera:viewer", "/inventory")
+        .await
+        .is(200, json!({"products": [], "next": null, "server_time": NOW}));
+    s.post("ana", "/tasks/task-1/process", json!({})).await.code(404, "not_found");
+}
+
 /// T20: the shape of a task and of its lines.
 #[tokio::test]
 async fn t20_a_task_reads_as_its_users_know_it() {
@@ -122,9 +133,8 @@ async fn t05_an_expired_lock_goes_to_the_next() {
     assert_eq!(s.get("ana", &path).await.json()["lock"], free());
     let process = format!("{path}/process");
     let tries = ["p1", "p2", "p3", "p4"].map(|who| s.post(who, &process, json!({})));
-    let [a, b, c, d] = tries;
-    let replies = tokio::join!(a, b, c, d);
-    let statuses = [replies.0.status, replies.1.status, replies.2.status, replies.3.status];
+    let statuses: Vec<_> =
+        futures_util::future::join_all(tries).await.iter().map(|reply| reply.status).collect();
     assert_eq!(statuses.iter().filter(|status| status.as_u16() == 200).count(), 1);
     assert_eq!(statuses.iter().filter(|status| status.as_u16() == 409).count(), 3);
 }
@@ -358,6 +368,11 @@ async fn e04_posts_take_an_idempotency_key() {
     assert_eq!((again.header("idempotency-replayed"), again.json()), ("true", first.json()));
     let other = Call::new("ana", Method::POST, "/tasks").json(&json!({"title": "Other"})).key("k1");
     s.send(other).await.code(422, "key_reused");
+    for what in ["ready", "process", "finalize", "leave"] {
+        let elsewhere = format!("{}/{what}", first.header("location"));
+        let other = Call::new("ana", Method::POST, &elsewhere).json(&json!({})).key("k1");
+        s.send(other).await.code(422, "key_reused");
+    }
     assert_eq!(s.get("ana", "/tasks").await.json()["tasks"].as_array().map(Vec::len), Some(1));
     let path = first.header("location").to_owned();
     for (what, body) in [("lines", bring("bolt", 1)), ("ready", json!({})), ("process", json!({}))] {

@@ -61,3 +61,18 @@ async fn e04_a_retried_claim_renews_nothing() {
     assert_eq!(again.value.lock, tenure_apps::Lock::FREE);
     assert_eq!(w.holder(&id), None);
 }
+
+/// A finalise that is repeated under its key gets its outcome, also after somebody took the task up again.
+#[tokio::test]
+async fn e04_a_finalise_is_repeated_under_its_key() {
+    let w = World::new();
+    let id = w.processing(vec![bring("bolt", 1), super::world::take("nut", 1)]).await;
+    let ana = keyed(&w.ana, "k");
+    let first = w.tasks.finalize(&ana, &id).await.expect("goes on");
+    assert_eq!((first.replayed, first.value.status.as_str()), (false, "partially_completed"));
+    w.tasks.process(&w.bea, &id).await.expect("is free");
+    let again = w.tasks.finalize(&ana, &id).await.expect("was decided");
+    assert!(again.replayed);
+    assert_eq!(w.holder(&id).as_deref(), Some("bea"), "and Bea goes on");
+    assert_eq!(w.quantity("bolt").await, 1);
+}
