@@ -6,9 +6,7 @@ use crate::commands;
 use crate::draft::Draft;
 use crate::limits::GROUP_MAX;
 use crate::names::SYSTEM_KIND;
-use crate::{
-    Beat, Claim, Collection, Command, Fact, Item, ItemId, Policy, Refusal, Reply, Rows, Sealed, Verb,
-};
+use crate::{Beat, Claim, Collection, Command, Item, ItemId, Policy, Refusal, Reply, Rows, Sealed, Verb};
 
 /// What a granted command did. Nothing of it is true until it is committed, and then all of it is.
 #[derive(Clone, Debug)]
@@ -129,7 +127,7 @@ fn decide_verb(draft: &mut Draft<'_>, verb: &Verb) -> Result<Reply, Refusal> {
 fn create_collection(draft: &mut Draft<'_>) -> Reply {
     let created = draft.collection(draft.key).is_none();
     if created {
-        draft.record(Fact::CollectionCreated);
+        commands::begin_collection(draft);
     }
     let collection = draft.collection(draft.key).expect("a created collection is there");
     Reply::Collection { collection, created }

@@ -104,6 +104,10 @@ impl<'a> Draft<'a> {
 }
 
 impl Rows for Draft<'_> {
+    fn epoch(&self) -> u64 {
+        self.rows.epoch()
+    }
+
     fn policy(&self, kind: &str) -> Option<Arc<Policy>> {
         let changed = self.policies.iter().rev().find(|(changed, _)| &**changed == kind);
         changed.map(|(_, policy)| policy.clone()).or_else(|| self.rows.policy(kind))

@@ -297,6 +297,7 @@ fn run<S: Store>(
         });
         let inbox = match queue.take(deadline, answered, options.linger) {
             Taken::Batch(inbox) => inbox,
+            Taken::Closed if turn.is_behind() => Vec::new(),
             Taken::Closed => break,
         };
         let result = turn.run(time.clock.now_ms(), inbox, &mut answers);

@@ -130,6 +130,10 @@ impl Layer {
 }
 
 impl<V: View> Rows for Overlay<'_, V> {
+    fn epoch(&self) -> u64 {
+        self.view.epoch()
+    }
+
     fn policy(&self, kind: &str) -> Option<Arc<Policy>> {
         self.changes.policies.get(kind).cloned().or_else(|| self.view.policy(kind))
     }

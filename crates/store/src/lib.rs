@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use tenure_core::{CollectionKey, ItemId, Rows};
 
-pub use batch::{Batch, Entry, Kept, ReplyKey};
+pub use batch::{Batch, Entry, Kept, ReplyKey, encoded_bytes};
 pub use error::Error;
 pub use read::{AuditFilter, ClaimFilter, ClaimRow, EventPage, ItemFilter, Page, Reader, Snapshot, Stats};
 pub use state::State;

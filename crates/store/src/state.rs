@@ -1,7 +1,7 @@
 //! The rows in memory: what the memory store is, and what the embedded store keeps beside its journal.
 
 use std::collections::BTreeSet;
-use std::ops::Bound::{Excluded, Unbounded};
+use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::Arc;
 
 use tenure_core::{
@@ -119,31 +119,24 @@ impl State {
         page(rows.cloned(), limit)
     }
 
-    /// Claims in order, those that are in memory.
+    /// Claims in order, those that are in memory. A page costs what is on it, not what was before it.
     pub fn claims(&self, filter: &ClaimFilter, limit: usize) -> Page<ClaimRow> {
         let mut rows = Vec::new();
-        let wanted = |key: &CollectionKey| filter.collection.as_ref().is_none_or(|wanted| wanted == key);
-        for key in self.keys.iter().filter(|key| wanted(key)) {
+        let after = filter.after.as_ref();
+        let from = filter.collection.as_ref().max(after.map(|(key, _)| key));
+        for key in self.keys.range::<CollectionKey, _>((from.map_or(Unbounded, Included), Unbounded)) {
+            if filter.collection.as_ref().is_some_and(|only| only != key) {
+                break;
+            }
             let Some(state) = self.collections.get(key) else { continue };
-            let mut numbers: Vec<u64> = match (&filter.holder, filter.state) {
-                (Some(holder), Some(ClaimState::Active)) => {
-                    state.by_holder.get(holder).into_iter().flatten().copied().collect()
-                }
-                (_, Some(ClaimState::Active)) => state.active.iter().copied().collect(),
-                _ => state.claims.keys().copied().collect(),
-            };
-            numbers.sort_unstable();
-            for claim in numbers.iter().filter_map(|number| state.claims.get(number)) {
-                let after = filter.after.as_ref();
-                let later = after.is_none_or(|(after, number)| (key, claim.number) > (after, *number));
-                let holder = filter.holder.as_ref().is_none_or(|holder| claim.holder.id == *holder);
-                if later && holder && filter.state.is_none_or(|wanted| claim.state == wanted) {
-                    rows.push(ClaimRow { collection: key.clone(), claim: claim.clone() });
-                    if rows.len() > limit {
-                        rows.pop();
-                        return Page { rows, more: true };
-                    }
-                }
+            let after = after.filter(|(after, _)| after == key).map_or(0, |(_, number)| *number);
+            let room = limit.saturating_add(1) - rows.len();
+            for claim in state.claims_after(after, filter, room) {
+                rows.push(ClaimRow { collection: key.clone(), claim: claim.clone() });
+            }
+            if rows.len() > limit {
+                rows.pop();
+                return Page { rows, more: true };
             }
         }
         Page { rows, more: false }
@@ -176,6 +169,31 @@ impl State {
 }
 
 impl CollectionState {
+    /// The first claims after a number that a filter lets through, in order.
+    fn claims_after(&self, after: u64, filter: &ClaimFilter, limit: usize) -> Vec<&Arc<Claim>> {
+        let wanted = |claim: &&Arc<Claim>| {
+            filter.holder.as_ref().is_none_or(|holder| claim.holder.id == *holder)
+                && filter.state.is_none_or(|wanted| claim.state == wanted)
+        };
+        let active = match (&filter.holder, filter.state) {
+            (Some(holder), Some(ClaimState::Active)) => self.by_holder.get(holder),
+            (None, Some(ClaimState::Active)) => Some(&self.active),
+            _ => {
+                // Ended ones are in no order; only those that are shown are sorted.
+                let found = self.claims.values().filter(|claim| claim.number > after).filter(wanted);
+                let mut found: Vec<_> = found.collect();
+                if found.len() > limit {
+                    found.select_nth_unstable_by_key(limit, |claim| claim.number);
+                    found.truncate(limit);
+                }
+                found.sort_unstable_by_key(|claim| claim.number);
+                return found;
+            }
+        };
+        let numbers = active.into_iter().flat_map(|numbers| numbers.range((Excluded(after), Unbounded)));
+        numbers.filter_map(|number| self.claims.get(number)).take(limit).collect()
+    }
+
     fn put_item(&mut self, item: Arc<Item>) {
         if let Some(known) = self.items.get_mut(&item.id) {
             *known = item;

@@ -19,4 +19,4 @@ pub(crate) use end::{cancel, complete, release};
 pub(crate) use force::{force_claim, force_release};
 pub(crate) use heartbeat::heartbeat;
 pub(crate) use nudge::nudge;
-pub(crate) use system::{expire, restore, resume, set_policy};
+pub(crate) use system::{begin_collection, expire, restore, resume, set_policy};

@@ -226,6 +226,10 @@ impl<'a> Overlay<'a> {
 }
 
 impl Rows for Overlay<'_> {
+    fn epoch(&self) -> u64 {
+        self.base.epoch()
+    }
+
     fn policy(&self, kind: &str) -> Option<Arc<Policy>> {
         self.policies.policy(kind).or_else(|| self.base.policy(kind))
     }
