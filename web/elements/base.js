@@ -16,7 +16,7 @@ export function css(text, ...values) {
 
 const SHARED = css`
   :host { box-sizing: border-box; font-family: var(--tenure-font, system-ui, sans-serif); color: var(--tenure-ink); }
-  :host([hidden]) { display: none !important; }
+  :host([hidden]), [hidden] { display: none !important; }
   *, *::before, *::after { box-sizing: inherit; }
   .figures { font-variant-numeric: tabular-nums; }
   .unseen {

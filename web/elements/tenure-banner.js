@@ -25,7 +25,6 @@ const SHEET = css`
     border: 1px solid color-mix(in oklch, var(--_line) 45%, transparent); border-inline-start: 4px solid var(--_line);
     color: var(--tenure-ink); animation: arrive var(--tenure-slow) var(--tenure-ease);
   }
-  [part=banner][hidden] { display: none; }
   svg { color: var(--_ink); align-self: start; margin-block-start: 0.125rem; }
   p { margin: 0; line-height: 1.45; font-size: var(--tenure-text-s); overflow-wrap: anywhere; }
   [part=title] { font-weight: 600; font-size: var(--tenure-text-m); color: var(--_ink); }
@@ -39,7 +38,6 @@ const SHEET = css`
   button:hover { background: color-mix(in oklch, var(--_line) 12%, transparent); }
   button.first { background: var(--_ink); color: var(--_fill-solid); }
   button.first:hover { background: color-mix(in oklch, var(--_ink) 88%, var(--_fill-solid)); }
-  button[hidden] { display: none; }
   .asked { align-self: center; font-size: var(--tenure-text-s); color: var(--_ink); }
   [data-look=readonly] { --_line: var(--tenure-amber); --_fill: var(--tenure-amber-soft); --_ink: var(--tenure-amber-ink); }
   [data-look=lost] { --_line: var(--tenure-red); --_fill: var(--tenure-red-soft); --_ink: var(--tenure-red-ink); }
