@@ -3,7 +3,7 @@
 import { css } from './base.js';
 
 export default css`
-  :host { display: block; --_row: var(--tenure-grid-row, 48px); --_gap: 4px; }
+  :host { display: block; --_gap: 4px; }
 
   [part=toolbar] { display: flex; flex-wrap: wrap; align-items: center; gap: var(--tenure-2) var(--tenure-4); margin-block-end: var(--tenure-3); }
   [part=legend] { display: flex; flex-wrap: wrap; gap: var(--tenure-1); margin-inline-end: auto; }
@@ -37,7 +37,7 @@ export default css`
   }
   [part=grid] { position: relative; contain: layout style; }
   [role=row] {
-    position: absolute; inset-inline: 3px; inset-block-start: 0; block-size: var(--_row); contain: strict;
+    position: absolute; inset-inline: 3px; inset-block-start: 0; block-size: var(--_row); contain: size layout style;
     display: grid; gap: var(--_gap); padding-block-end: var(--_gap);
     grid-template-columns: 3.25rem repeat(var(--_columns), minmax(0, 1fr));
   }
@@ -91,19 +91,14 @@ export default css`
   .swatch.cell[data-state=other]::before { inset: 50% auto auto 50%; translate: -50% -105%; margin: 0; }
   .swatch.cell[data-state=sold]::after { translate: -50% -60%; }
 
-  .block { grid-template-rows: auto auto; align-content: center; gap: 0.25rem; padding-inline: 0.375rem; }
-  .block small { font-size: var(--tenure-text-xs); color: var(--tenure-ink-soft); white-space: nowrap; }
+  .block { align-content: center; gap: 0.25rem; padding-inline: 0.5rem; font-weight: 600; }
+  .block small { font-weight: 400; font-size: var(--tenure-text-xs); color: var(--tenure-ink-soft); white-space: nowrap; }
   .block i { inline-size: 100%; block-size: 4px; border-radius: 2px; background: var(--tenure-done-fill); overflow: hidden; }
   .block i::after {
     content: ""; display: block; block-size: 100%; background: var(--tenure-accent); transform-origin: left;
     transform: scaleX(var(--_free));
   }
   .block.has-mine { border: 2px solid var(--tenure-accent); }
-
-  .flip { animation: flip 160ms var(--tenure-ease); }
-  .shake { animation: shake 200ms linear; }
-  @keyframes flip { from { transform: rotateX(70deg); } }
-  @keyframes shake { 20% { transform: translateX(-3px); } 40% { transform: translateX(3px); } 60% { transform: translateX(-2px); } 80% { transform: translateX(2px); } }
 
   :host([uncertain]) .cell[role=gridcell] { border-style: dotted; border-color: var(--tenure-unsure); opacity: 0.75; cursor: default; }
 
@@ -115,7 +110,8 @@ export default css`
   @container (max-width: 34rem) {
     [role=row] { grid-template-columns: repeat(var(--_columns), minmax(0, 1fr)); gap: 3px; inset-inline: 2px; }
     [role=rowheader] { display: none; }
-    .cell { font-size: var(--tenure-text-xs); }
+    .cell { font-size: 0.6875rem; letter-spacing: -0.02em; }
+    .cell[data-state=mine], .cell[data-state=elsewhere] { letter-spacing: -0.05em; }
     .block { padding-inline: 0.125rem; }
     .block small { display: none; }
     [part=legend] { inline-size: 100%; margin: 0; }
@@ -126,5 +122,4 @@ export default css`
   @media (pointer: coarse) {
     [part=legend] button, input, form button, .views button { min-block-size: var(--tenure-target); }
   }
-  @media (prefers-reduced-motion: reduce) { .flip, .shake { animation: none; } }
 `;

@@ -24,7 +24,12 @@ import sheet from './grid-style.js';
  */
 
 /** Rows above and below the view that exist too: a flick of the finger finds them there. */
-const AHEAD = 8;
+const AHEAD = 6;
+/** A row and its gap: a finger's width. Of the overview: with room for a bar and a count. */
+const ROW_PX = 48;
+const BLOCK_ROW_PX = 72;
+/** More changes than this at once are no event to look at. */
+const FLIPS_MAX = 40;
 /** From so many numbers on an overview helps. */
 const OVERVIEW_FROM = 500;
 
@@ -41,6 +46,7 @@ export class TenureGrid extends TenureElement {
   #items;
   #made = '';
   #painted = '';
+  #view = '';
   #place = 0;
   /** @type {Map<number, HTMLElement>} */
   #rows = new Map();
@@ -115,6 +121,7 @@ export class TenureGrid extends TenureElement {
   update() {
     this.#make();
     this.#paint();
+    const turned = this.#turn();
     this.#place = Math.min(this.#place, Math.max(0, this.#length - 1));
     this.#grid.style.setProperty('--_columns', String(this.#columns));
     setAttribute(this.#grid, 'aria-label', this.text('label') || t('grid.label'));
@@ -129,6 +136,17 @@ export class TenureGrid extends TenureElement {
     this.#drawEmpty();
     this.#clear();
     this.#draw();
+    if (turned) this.#reveal(this.#place);
+  }
+
+  /** Between numbers and overview one stays where one was. */
+  #turn() {
+    const view = this.text('view');
+    if (view === this.#view) return false;
+    this.#view = view;
+    if (!this.#isBlocks) this.#place *= BLOCK;
+    else this.#place = Math.floor((this.#model.places.get(this.#model.idAt(this.#place) ?? '') ?? 0) / BLOCK);
+    return true;
   }
 
   /** The numbers themselves. */
@@ -173,7 +191,7 @@ export class TenureGrid extends TenureElement {
       const element = this.#cellOf(this.#model.placeOf(id));
       if (!element) continue;
       this.#fill(element, Number(element.dataset.place));
-      replay(element, 'flip');
+      if (touched.length <= FLIPS_MAX) play(element, FLIP, 160);
     }
   }
 
@@ -232,13 +250,14 @@ export class TenureGrid extends TenureElement {
   }
 
   get #rowHeight() {
-    return parseFloat(getComputedStyle(this).getPropertyValue('--tenure-grid-row')) || 48;
+    return this.#isBlocks ? BLOCK_ROW_PX : ROW_PX;
   }
 
   #draw() {
     const height = this.#rowHeight;
     const rows = Math.ceil(this.#length / this.#columns);
     this.#grid.style.blockSize = `${rows * height}px`;
+    this.#grid.style.setProperty('--_row', `${height}px`);
     setAttribute(this.#grid, 'aria-rowcount', String(rows));
     setAttribute(this.#grid, 'aria-colcount', String(this.#columns + 1));
     const { scrollTop, clientHeight } = this.#viewport;
@@ -417,22 +436,22 @@ export class TenureGrid extends TenureElement {
    */
   refuse(id, name) {
     const cell = this.#cellOf(this.#model.placeOf(id));
-    if (cell) replay(cell, 'shake');
+    if (cell) play(cell, SHAKE, 200);
     write(this.#said, name ? t('grid.faster', { name, id }) : t('grid.taken', { id }));
   }
 }
 
+const FLIP = [{ transform: 'rotateX(70deg)' }, { transform: 'none' }];
+const SHAKE = [0, -3, 3, -2, 2, 0].map((x) => ({ transform: `translateX(${x}px)` }));
+
 /**
- * Plays an animation from its beginning.
+ * Shows that something changed, to those who like things to move.
  * @param {HTMLElement} element
- * @param {string} name
+ * @param {Keyframe[]} frames
+ * @param {number} duration
  */
-function replay(element, name) {
-  element.classList.remove(name);
-  // Asking for its size makes the browser notice that it was gone.
-  void element.offsetWidth;
-  element.classList.add(name);
-  element.addEventListener('animationend', () => element.classList.remove(name), { once: true });
+function play(element, frames, duration) {
+  if (!matchMedia('(prefers-reduced-motion: reduce)').matches) element.animate(frames, { duration, easing: 'ease-out' });
 }
 
 define('tenure-grid', TenureGrid);

@@ -23,7 +23,8 @@ const SHEET = css`
   }
   [part=text] { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
   [part=time] { white-space: nowrap; }
-  [part=time]:not(:empty)::before { content: "· "; opacity: 0.6; }
+  [part=time]:empty { display: none; }
+  [part=time]::before { content: "· "; opacity: 0.6; }
   [data-look=mine], [data-look=elsewhere] {
     --_line: var(--tenure-accent); --_fill: var(--tenure-accent-soft); --_ink: var(--tenure-accent-ink);
     border-width: 2px; font-weight: 600;

@@ -26,7 +26,7 @@ export default {
   'banner.lost.other': 'It is not yours any more.',
   'banner.reason': 'Reason: “{note}”',
   'banner.now': '{name} has it now.',
-  'banner.uncertain': 'No connection: can’t tell whether it is still yours. Read-only until we know.',
+  'banner.uncertain': 'It may or may not still be yours. Read-only until we know.',
   'banner.idle': 'Still there? Your lock ends in {time} unless you go on.',
   'banner.stay': 'I’m still here',
   'banner.nudged': '{name} asks you to let go.',

@@ -27,7 +27,7 @@ export default {
   'banner.lost.other': 'Ya no es tuya.',
   'banner.reason': 'Motivo: «{note}»',
   'banner.now': 'Ahora la tiene {name}.',
-  'banner.uncertain': 'Sin conexión: no se sabe si sigue siendo tuya. Solo lectura hasta saberlo.',
+  'banner.uncertain': 'Puede que siga siendo tuya o no. Solo lectura hasta saberlo.',
   'banner.idle': '¿Sigues ahí? Tu bloqueo termina en {time} si no continúas.',
   'banner.stay': 'Sigo aquí',
   'banner.nudged': '{name} te pide que la sueltes.',

@@ -27,7 +27,7 @@ export default {
   'banner.lost.other': '現在はあなたのものではありません。',
   'banner.reason': '理由:「{note}」',
   'banner.now': '現在は {name} が使用中です。',
-  'banner.uncertain': '接続がなく、まだ保持しているか確認できません。確認できるまで閲覧のみです。',
+  'banner.uncertain': 'まだ保持しているか分かりません。確認できるまで閲覧のみです。',
   'banner.idle': '作業を続けますか? 操作がなければ、ロックは {time} で終了します。',
   'banner.stay': '続ける',
   'banner.nudged': '{name} が解放を求めています。',

@@ -27,7 +27,7 @@ export default {
   'banner.lost.other': '더 이상 내 것이 아닙니다.',
   'banner.reason': '사유: “{note}”',
   'banner.now': '지금은 {name} 님이 작업 중입니다.',
-  'banner.uncertain': '연결이 없어 아직 내 것인지 알 수 없습니다. 확인될 때까지 읽기 전용입니다.',
+  'banner.uncertain': '아직 내 것인지 알 수 없습니다. 확인될 때까지 읽기 전용입니다.',
   'banner.idle': '아직 계신가요? 계속하지 않으면 잠금이 {time} 후 끝납니다.',
   'banner.stay': '계속하기',
   'banner.nudged': '{name} 님이 놓아 달라고 요청합니다.',
