@@ -10,4 +10,6 @@ pub mod house;
 pub mod plan;
 pub mod run;
 pub mod schemathesis;
+mod server;
 pub mod tools;
+pub mod web;

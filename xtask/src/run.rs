@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::cargo::{self, Workspace};
 use crate::plan::{Action, STEPS, Step};
-use crate::{house, schemathesis, tools};
+use crate::{house, schemathesis, tools, web};
 
 /// How to run the steps.
 #[derive(Debug, PartialEq, Eq)]
@@ -75,6 +75,7 @@ fn take(workspace: &Workspace, step: &Step) -> Outcome {
         Action::House => house::check(workspace).and_then(|findings| house::report(&findings)),
         Action::Deny => tools::deny(workspace),
         Action::Schemathesis => schemathesis::test(workspace),
+        Action::Web => web::test(workspace),
     };
     match result {
         Ok(()) => Outcome::Passed,

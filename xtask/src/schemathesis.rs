@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::cargo::{self, Workspace};
+use crate::server;
 
 const VERSION: &str = "4.32.5";
 /// The same as in `schemathesis.toml`.
@@ -22,12 +23,11 @@ const RUN_MAX: Duration = Duration::from_mins(3);
 /// Runs it. `Err` when the server answers anything that its document does not say.
 pub fn test(workspace: &Workspace) -> Result<(), String> {
     let program = provide(&workspace.target)?;
-    // The profile of the tests, which have just been built.
-    cargo::run(&["build", "--profile", "test", "--locked", "--package", "tenure-cli", "--bin", "tenure"])?;
+    let tenure = server::build(workspace)?;
     let folder = workspace.target.join("tmp/schemathesis");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|error| format!("could not make {}: {error}", folder.display()))?;
-    let server = Server::start(&workspace.target.join("debug/tenure"), &folder)?;
+    let server = Server::start(&tenure, &folder)?;
     let mut command = Command::new(program);
     command
         .arg("--config-file")

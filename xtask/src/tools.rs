@@ -22,6 +22,7 @@ pub struct Tool {
 /// Every command that a step needs.
 pub const TOOLS: &[Tool] = &[
     Tool { command: "git", package: "git", proof: &[] },
+    Tool { command: "npm", package: "npm", proof: &[] },
     Tool { command: "strace", package: "strace", proof: &[] },
     // Debian's own Python comes without what makes an environment.
     Tool { command: "python3", package: "python3-venv", proof: &["-c", "import ensurepip, venv"] },
