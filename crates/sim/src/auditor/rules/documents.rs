@@ -1,7 +1,5 @@
 //! Writing and deleting items.
 
-use std::sync::Arc;
-
 use tenure_core::command::PutItem;
 use tenure_core::event::{Acted, Written};
 use tenure_core::refusal::Unavailable;
