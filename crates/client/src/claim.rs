@@ -301,7 +301,7 @@ async fn touched(watch: &mut Option<Watch>, id: &str) {
             Some(Err(_)) | None => *watch = None,
         }
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// Renews at a third of the time, tries again while that fails, and declares the claim lost at the safe

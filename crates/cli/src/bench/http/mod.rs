@@ -67,19 +67,21 @@ impl HttpBench {
         let connections = self.sockets + 2 * u64::from(self.connections) + 64;
         allow_connections(connections)?;
         let parent = self.data.clone().unwrap_or_else(|| PathBuf::from("."));
-        let (own, target, _folder) = match &self.server {
-            Some(url) => (None, server::target(url, read_key(self.key_file.as_deref())?)?, None),
-            None => {
-                // Not in the system's temporary folder: that may be memory, where a sync costs nothing.
-                let folder = tempfile::Builder::new().prefix("tenure-bench-").tempdir_in(parent)?;
-                let own = Own::start(folder.path(), connections)?;
-                let target = own.target()?;
-                (Some(own), target, Some(folder))
-            }
-        };
+        // The server of our own ends before its folder is gone.
+        let (_folder, own, target);
+        if let Some(url) = &self.server {
+            (_folder, own) = (None, None);
+            target = server::target(url, read_key(self.key_file.as_deref())?)?;
+        } else {
+            // Not in the system's temporary folder: that may be memory, where a sync costs nothing.
+            let folder = tempfile::Builder::new().prefix("tenure-bench-").tempdir_in(parent)?;
+            let started = Own::start(folder.path(), connections)?;
+            target = started.target()?;
+            (_folder, own) = (Some(folder), Some(started));
+        }
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let tasks = tokio::task::LocalSet::new();
-        let figures = runtime.block_on(tasks.run_until(Bench { own, target, bench: &self }.measure()))?;
+        let figures = runtime.block_on(tasks.run_until(Bench { own, target, sizes: &self }.measure()))?;
         report::print(&figures, self.json)
     }
 }
@@ -87,7 +89,7 @@ impl HttpBench {
 struct Bench<'a> {
     own: Option<Own>,
     target: Target,
-    bench: &'a HttpBench,
+    sizes: &'a HttpBench,
 }
 
 impl Bench<'_> {
@@ -95,13 +97,13 @@ impl Bench<'_> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
         // Nothing of an earlier run: a snapshot of its items would be measured, too.
         let place = format!("lock/bench-{since}");
-        let (target, time) = (&self.target, Duration::from_millis(self.bench.millis));
+        let (target, time) = (&self.target, Duration::from_millis(self.sizes.millis));
         let mut figures = Vec::new();
         for (what, per_claim, prototype) in
             [("claims of one item", 1, 85_000.0), ("claims of ten items", 10, 65_000.0)]
         {
             let mut callers = Vec::new();
-            for caller in 0..usize::from(self.bench.connections) {
+            for caller in 0..usize::from(self.sizes.connections) {
                 callers.push(Claims::connect(target, &place, caller, per_claim).await?);
             }
             let busy_ns = self.busy_ns()?;
@@ -109,7 +111,7 @@ impl Bench<'_> {
             self.tell(&mut figures, (what, "requests/s"), &measured, prototype, busy_ns)?;
         }
         let mut callers = Vec::new();
-        for caller in 0..BATCHING.min(self.bench.connections.into()) {
+        for caller in 0..BATCHING.min(self.sizes.connections.into()) {
             callers.push(Batches::connect(target, &place, caller).await?);
         }
         let busy_ns = self.busy_ns()?;
@@ -117,14 +119,14 @@ impl Bench<'_> {
         let measured = run::run(what, callers, time).await?;
         self.tell(&mut figures, (what, "commands/s"), &measured, 750_000.0, busy_ns)?;
         let mut callers = Vec::new();
-        for caller in 0..PIPELINING.min(self.bench.connections.into()) {
+        for caller in 0..PIPELINING.min(self.sizes.connections.into()) {
             callers.push(Pipeline::connect(target, &place, caller).await?);
         }
         let busy_ns = self.busy_ns()?;
         let what = "pipelined on sockets";
         let measured = run::run(what, callers, time).await?;
         self.tell(&mut figures, (what, "commands/s"), &measured, 830_000.0, busy_ns)?;
-        if self.bench.sockets > 0 {
+        if self.sizes.sockets > 0 {
             self.fan_out(&format!("{place}-fan"), &mut figures).await?;
         }
         Ok(figures)
@@ -156,7 +158,7 @@ impl Bench<'_> {
     }
 
     async fn fan_out(&self, place: &str, figures: &mut Vec<Figure>) -> Result {
-        let HttpBench { sockets, events, .. } = *self.bench;
+        let HttpBench { sockets, events, .. } = *self.sizes;
         let before = self.resident_bytes()?;
         let progress = bar("opening sockets", sockets);
         let audience = Audience::open(&self.target, place, sockets, &progress).await?;

@@ -22,6 +22,8 @@ const IN_FLIGHT: usize = 256;
 const OPENING: usize = 128;
 /// Between events: ten a second.
 const EVENT_EVERY: Duration = Duration::from_millis(100);
+/// The answer to a ping: empty, and masked with zeros.
+const PONG: &[u8] = &[0x8a, 0x80, 0, 0, 0, 0];
 /// An event that is not there after so long is lost.
 const LOST_AFTER: Duration = Duration::from_secs(20);
 
@@ -56,13 +58,13 @@ impl Pipeline {
 
 impl Step for Pipeline {
     async fn step(&mut self, latency: &mut Histogram<u64>) -> io::Result<u64> {
-        if !std::mem::replace(&mut self.started, true) {
+        if std::mem::replace(&mut self.started, true) {
+            self.wire.more().await?;
+        } else {
             for slot in &mut self.slots {
                 push_frame(&slot.claim, &mut self.out);
                 slot.asked = Instant::now();
             }
-        } else {
-            self.wire.more().await?;
         }
         let mut answered = 0;
         let now = Instant::now();
@@ -129,6 +131,8 @@ struct Heard {
     sent: RefCell<Vec<Instant>>,
     count: Cell<u64>,
     failed: RefCell<Option<io::Error>>,
+    /// The socket that reads now was asked whether it is still there.
+    pinged: Cell<bool>,
     buffer: RefCell<Vec<u8>>,
 }
 
@@ -144,6 +148,7 @@ impl Audience {
             sent: RefCell::default(),
             count: Cell::new(0),
             failed: RefCell::default(),
+            pinged: Cell::new(false),
             buffer: RefCell::new(vec![0; 64 * 1024]),
         });
         let mut opening = tokio::task::JoinSet::new();
@@ -220,6 +225,9 @@ async fn listen(stream: TcpStream, mut before: Vec<u8>, heard: &Heard) -> io::Re
         if before.is_empty() {
             before = Vec::new();
         }
+        if heard.pinged.take() {
+            stream.try_write(PONG)?;
+        }
     }
 }
 
@@ -232,6 +240,9 @@ fn note(bytes: &[u8], heard: &Heard) -> usize {
         {
             heard.latency.borrow_mut().saturating_record(micros(sent.elapsed()));
             heard.count.set(heard.count.get() + 1);
+        }
+        if bytes[at] & 0x0f == 0x9 {
+            heard.pinged.set(true);
         }
         at += to;
     }
