@@ -15,13 +15,12 @@ async fn t13_without_ones_own_lock_no_line_changes() {
     let w = World::new();
     let id = w.ready(vec![bring("bolt", 1)]).await;
     let all = async |who| {
-        let codes = [
+        [
             code(&w.tasks.edit_line(who, &id, "1", &edit(9)).await),
             code(&w.tasks.validate_line(who, &id, "1").await),
             code(&w.tasks.add_line(who, &id, bring("nut", 1)).await),
             code(&w.tasks.finalize(who, &id).await),
-        ];
-        codes
+        ]
     };
     let events = || w.office.actions(COLLECTION).iter().filter(|action| **action != "claim_expired").count();
     let before = events();

@@ -14,8 +14,8 @@ async fn run(w: &World, lines: Vec<NewLine>) -> Vec<Option<(Why, String)>> {
     errors.collect()
 }
 
-fn failed(reason: Why, message: &str) -> Option<(Why, String)> {
-    Some((reason, message.to_owned()))
+fn why(reason: Why, message: &str) -> (Why, String) {
+    (reason, message.to_owned())
 }
 
 /// T20: by quantity, in and out.
@@ -26,14 +26,14 @@ async fn t20_quantities_come_and_go() {
     assert_eq!(w.quantity("bolt").await, 7);
     let errors = run(&w, vec![take("bolt", 8), take("screw", 1), take("bolt", 7)]).await;
     let expected = [
-        failed(Why::NotEnoughStock, "7 of bolt are in stock, 8 are needed"),
-        failed(Why::UnknownProduct, "there was never any screw in stock"),
+        Some(why(Why::NotEnoughStock, "7 of bolt are in stock, 8 are needed")),
+        Some(why(Why::UnknownProduct, "there was never any screw in stock")),
         None,
     ];
     assert_eq!(errors, expected);
     assert_eq!(w.quantity("bolt").await, 0);
     let errors = run(&w, vec![take("bolt", 1)]).await;
-    assert_eq!(errors, [failed(Why::NotEnoughStock, "0 of bolt are in stock, 1 are needed")]);
+    assert_eq!(errors, [Some(why(Why::NotEnoughStock, "0 of bolt are in stock, 1 are needed"))]);
 }
 
 /// T20: serial numbers are in stock once, and go out only if they are there; a line is whole or nothing.
@@ -47,8 +47,8 @@ async fn t20_serial_numbers_come_and_go() {
     assert_eq!(run(&w, vec![bring(&["A", "B"]), bring(&["C"])]).await, [None, None]);
     let errors = run(&w, vec![bring(&["D", "A"]), take(&["B", "Z"]), take(&["C"])]).await;
     let expected = [
-        failed(Why::SerialAlreadyIn, "A of router is in stock already"),
-        failed(Why::SerialNotInStock, "Z of router is not in stock"),
+        Some(why(Why::SerialAlreadyIn, "A of router is in stock already")),
+        Some(why(Why::SerialNotInStock, "Z of router is not in stock")),
         None,
     ];
     assert_eq!(errors, expected);
@@ -65,8 +65,8 @@ async fn t20_a_product_is_counted_one_way() {
     run(&w, vec![bring("cable", 1), serials(Direction::In, "router", &["A"])]).await;
     let errors = run(&w, vec![serials(Direction::In, "cable", &["A"]), take("router", 1)]).await;
     let expected = [
-        failed(Why::WrongMode, "cable is counted by quantity, not by serial numbers"),
-        failed(Why::WrongMode, "router is counted by serial numbers, not by quantity"),
+        Some(why(Why::WrongMode, "cable is counted by quantity, not by serial numbers")),
+        Some(why(Why::WrongMode, "router is counted by serial numbers, not by quantity")),
     ];
     assert_eq!(errors, expected);
 }
