@@ -6,9 +6,7 @@ use crate::commands;
 use crate::draft::Draft;
 use crate::limits::GROUP_MAX;
 use crate::names::SYSTEM_KIND;
-use crate::{
-    Beat, Claim, Collection, Command, Item, ItemId, Policy, Refusal, Reply, Rows, Sealed, Verb,
-};
+use crate::{Beat, Claim, Collection, Command, Item, ItemId, Policy, Refusal, Reply, Rows, Sealed, Verb};
 
 /// What a granted command did. Nothing of it is true until it is committed, and then all of it is.
 #[derive(Clone, Debug)]

@@ -196,8 +196,7 @@ fn e7_time_does_not_run_back_over_a_start_that_was_cut_off() {
     }
     desk.run();
     for name in &names {
-        let times: Vec<i64> =
-            events(&*desk.reader(), name).iter().map(|sealed| sealed.event.at_ms).collect();
+        let times: Vec<i64> = events(&*desk.reader(), name).iter().map(|sealed| sealed.event.at_ms).collect();
         assert!(times.is_sorted(), "{name}: {times:?}");
     }
 }

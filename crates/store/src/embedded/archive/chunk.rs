@@ -80,7 +80,8 @@ fn build_chunk(before: Hash, events: &[Arc<Sealed>], words: &mut Vec<Word>) -> C
 
 /// What stands beside a chunk's events is what they say, so that every search finds them.
 pub(crate) fn is_labelled(chunk: &ChunkRef<'_>, events: &[Arc<Sealed>]) -> bool {
-    let Some(true_chunk) = (!events.is_empty()).then(|| build_chunk(chunk.before, events, &mut Vec::new())) else {
+    let Some(true_chunk) = (!events.is_empty()).then(|| build_chunk(chunk.before, events, &mut Vec::new()))
+    else {
         return false;
     };
     let Chunk { first_seq, last_seq, first_at_ms, last_at_ms, events, bloom, .. } = &true_chunk;

@@ -16,8 +16,8 @@ mod sqlite_read;
 use std::ops::Range;
 
 pub use bloom::Word;
-pub(crate) use chunk::{is_labelled, read_wanted};
 pub use chunk::{Chunk, build_chunks, read_events};
+pub(crate) use chunk::{is_labelled, read_wanted};
 pub use group::{Group, GroupRows, KeptChunk, KeptPlace};
 pub(crate) use group::{Recorder, read_kept};
 pub use memory::MemoryArchive;
