@@ -7,7 +7,7 @@ use tenure_core::{CollectionKey, Item, ItemId, Status};
 use tenure_engine::ItemFilter;
 
 use crate::limits::SCAN_MAX;
-use crate::{Desk, Result};
+use crate::{Desk, Refusal, Result};
 
 /// A sort of items, by the beginning of their ids.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ impl Family {
         let start = format!("{}{beginning}", self.0);
         // A cursor from elsewhere lists nothing outside of the family.
         let from = after.filter(|after| *after > start.as_str()).map_or_else(|| start.clone(), str::to_owned);
-        let mut after = ItemId::new(from)?;
+        let mut after = ItemId::new(from).map_err(|_| Refusal::invalid("after", "is no cursor"))?;
         let (mut rows, mut scanned) = (Vec::new(), 0);
         loop {
             let filter = ItemFilter { held: None, status: status.cloned(), after: Some(after.clone()) };
@@ -82,5 +82,14 @@ impl Family {
                 return Ok(Listed { rows, next: Some(after.to_string()) });
             }
         }
+    }
+}
+
+/// How many rows a page has.
+pub(crate) fn page_size(limit: Option<usize>, default: usize, max: usize) -> Result<usize> {
+    match limit {
+        None => Ok(default),
+        Some(limit) if (1..=max).contains(&limit) => Ok(limit),
+        Some(_) => Err(Refusal::invalid("limit", format!("must be 1 to {max}"))),
     }
 }

@@ -12,10 +12,13 @@ mod actor;
 pub mod demo;
 mod desk;
 mod family;
+pub mod files;
+pub mod labels;
 mod limits;
 mod lock;
 mod refusal;
 pub mod tasks;
+mod text;
 mod time;
 
 pub use actor::{Actor, Permission, RequestKey};

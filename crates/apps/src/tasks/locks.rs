@@ -8,6 +8,7 @@ use tenure_core::{Refusal as Rule, Reply, Verb};
 
 use super::model::TaskDoc;
 use super::{Beat, Task, Tasks};
+use crate::lock::last_claim;
 use crate::{Actor, Document, Done, Lock, Permission, Refusal, Result, Time};
 
 const REQUEST_RELEASE: &str = "request-release";
@@ -25,7 +26,7 @@ impl Tasks {
     /// Keeps the lock alive, unless the person is idle.
     pub async fn heartbeat(&self, actor: &Actor, id: &str, idle_ms: Option<i64>) -> Result<Done<Beat>> {
         let plan = |task: &Document<TaskDoc>| {
-            let (claim, token) = (last_claim(task)?, task.item.fence);
+            let (claim, token) = (last_claim(&task.item)?, task.item.fence);
             Ok(Verb::Heartbeat { claim, token, idle_ms })
         };
         let done = self.ask_lock(actor, id, Permission::InventoryManage, "heartbeat", plan).await?;
@@ -41,7 +42,7 @@ impl Tasks {
 
     /// Leaves process mode.
     pub async fn leave(&self, actor: &Actor, id: &str) -> Result<Done<Task>> {
-        let plan = |task: &Document<TaskDoc>| Ok(Verb::Release { claim: last_claim(task)? });
+        let plan = |task: &Document<TaskDoc>| Ok(Verb::Release { claim: last_claim(&task.item)? });
         self.on_lock(actor, id, Permission::InventoryManage, "leave", plan).await
     }
 
@@ -52,8 +53,9 @@ impl Tasks {
         id: &str,
         message: Option<Arc<str>>,
     ) -> Result<Done<Task>> {
-        let plan =
-            |task: &Document<TaskDoc>| Ok(Verb::Nudge { claim: last_claim(task)?, message: message.clone() });
+        let plan = |task: &Document<TaskDoc>| {
+            Ok(Verb::Nudge { claim: last_claim(&task.item)?, message: message.clone() })
+        };
         self.on_lock(actor, id, Permission::InventoryManage, REQUEST_RELEASE, plan).await
     }
 
@@ -118,29 +120,13 @@ impl Tasks {
         }
     }
 
-    /// The task points at its last claim, which may be over: then nobody holds it, whoever held it last.
+    /// Whoever asks somebody else to let go has lost nothing.
     fn plain(&self, id: &str, step: &str, refusal: Refusal) -> Refusal {
-        let over = match refusal.rule() {
-            Some(Rule::NotHolder { .. }) => true,
-            // Whoever asks somebody else to let go has lost nothing.
-            Some(Rule::Lost { .. }) => step == REQUEST_RELEASE,
-            Some(Rule::NotFound { what, .. }) => &**what == "claim",
-            _ => false,
-        };
-        let held = self.task(id).and_then(|task| {
-            self.desk.holding(&self.collection, &task.item, self.desk.now_ms()).map(|claim| (task, claim))
-        });
-        match (over, held) {
-            (true, Ok((task, None))) => Rule::NotHeld { item: task.item.id.clone() }.into(),
-            _ => refusal,
+        let Ok(item) = self.task(id).map(|task| task.item.id.clone()) else { return refusal };
+        let is_lost = matches!(refusal.rule(), Some(Rule::Lost { .. })) && step == REQUEST_RELEASE;
+        if is_lost && matches!(self.desk.is_held(&self.collection, &item), Ok(false)) {
+            return Rule::NotHeld { item }.into();
         }
-    }
-}
-
-/// The claim that the task points at. The engine says whether it still holds, and whose it is.
-fn last_claim(task: &Document<TaskDoc>) -> Result<u64> {
-    match task.item.claim {
-        0 => Err(Rule::NotHeld { item: task.item.id.clone() }.into()),
-        claim => Ok(claim),
+        self.desk.plain(&self.collection, &item, refusal)
     }
 }

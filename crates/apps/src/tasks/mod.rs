@@ -22,7 +22,7 @@ mod model;
 mod read;
 mod stock;
 
-use tenure_core::{CollectionKey, Guard, ItemId, Status};
+use tenure_core::{CollectionKey, Guard, ItemId};
 
 pub(crate) use demo::load_demo;
 pub use model::{
@@ -30,6 +30,7 @@ pub use model::{
     TaskQuery, Why,
 };
 
+use crate::desk::status;
 use crate::{Desk, Document, Family, Refusal, Result};
 use model::{LineDoc, TaskDoc};
 
@@ -96,8 +97,4 @@ fn line_id(task: &ItemId, number: usize) -> Result<ItemId> {
 /// Only while the actor holds the task.
 fn holds(task: &Document<TaskDoc>) -> Guard {
     Guard::Holds { item: task.item.id.clone(), token: None }
-}
-
-fn status(word: &'static str) -> Status {
-    Status::new(word).expect("the application's statuses are valid")
 }

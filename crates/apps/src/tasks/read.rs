@@ -9,6 +9,7 @@ use super::{
     Inventory, Line, PAGE_DEFAULT, PAGE_MAX, PRODUCTS, Product, SERIALS, SERIALS_SHOWN_MAX, TASKS, Task,
     TaskPage, TaskQuery, Tasks, line_id,
 };
+use crate::family::page_size;
 use crate::limits::ATTEMPTS_MAX;
 use crate::{Actor, Document, Listed, Lock, LockState, Refusal, Result, Time};
 
@@ -20,7 +21,7 @@ impl Tasks {
 
     /// A page of tasks, oldest first.
     pub async fn list(&self, actor: &Actor, query: TaskQuery) -> Result<TaskPage> {
-        let limit = page_size(query.limit)?;
+        let limit = page_size(query.limit, PAGE_DEFAULT, PAGE_MAX)?;
         let (tasks, actor) = (self.clone(), actor.clone());
         self.desk
             .read(move |desk| {
@@ -38,7 +39,7 @@ impl Tasks {
 
     /// A page of the stock, by product.
     pub async fn inventory(&self, after: Option<String>, limit: Option<usize>) -> Result<Inventory> {
-        let limit = page_size(limit)?;
+        let limit = page_size(limit, PAGE_DEFAULT, PAGE_MAX)?;
         let tasks = self.clone();
         self.desk
             .read(move |desk| {
@@ -113,12 +114,4 @@ impl Tasks {
 
 pub(super) fn show_line(number: usize, Document { item, data }: Document<LineDoc>) -> Line {
     Line { id: number.to_string(), line: data.line, status: item.status.clone(), error: data.error }
-}
-
-fn page_size(limit: Option<usize>) -> Result<usize> {
-    match limit {
-        None => Ok(PAGE_DEFAULT),
-        Some(limit) if (1..=PAGE_MAX).contains(&limit) => Ok(limit),
-        Some(_) => Err(Refusal::invalid("limit", format!("must be 1 to {PAGE_MAX}"))),
-    }
 }

@@ -3,4 +3,5 @@
 
 mod common;
 
+mod labels;
 mod tasks;
