@@ -79,6 +79,31 @@ impl Folder {
         Self { root: root.into() }
     }
 
+    /// Copies every file into another folder; gives how many. One that is not what its name says is damage.
+    pub fn copy_to(&self, other: &Self) -> io::Result<usize> {
+        let mut count = 0;
+        let folders = match fs::read_dir(&self.root) {
+            Ok(folders) => folders,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+            Err(error) => return Err(error),
+        };
+        for folder in folders {
+            let folder = folder?;
+            for file in fs::read_dir(folder.path())? {
+                let file = file?;
+                let name =
+                    [folder.file_name(), file.file_name()].map(|name| name.to_string_lossy().into_owned());
+                // What was being written when the power went is no file.
+                let Ok(id) = FileId::try_from(name.concat()) else { continue };
+                if other.keep(&fs::read(file.path())?)? != id {
+                    return Err(io::Error::other(format!("{} is damaged", file.path().display())));
+                }
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
     fn path(&self, id: &FileId) -> (PathBuf, PathBuf) {
         let (first, rest) = id.0.split_at(2);
         let folder = self.root.join(first);
@@ -169,6 +194,19 @@ mod tests {
         };
         assert_eq!(names(&root), [first]);
         assert_eq!(names(&root.join(first)), [rest], "nothing else is left behind");
+    }
+
+    #[test]
+    fn a_copy_has_every_file_and_finds_damage() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [one, other, third] = ["one", "other", "third"].map(|name| Folder::new(folder.path().join(name)));
+        assert_eq!(one.copy_to(&other).expect("is nothing"), 0);
+        let ids = [&b"a"[..], b"b", b"c"].map(|bytes| one.keep(bytes).expect("is kept"));
+        fs::write(one.path(&ids[0]).0.join(".half"), "x").expect("is written");
+        assert_eq!(one.copy_to(&other).expect("is copied"), 3);
+        assert_eq!(read(&other, &ids[1]).as_deref(), Some(&b"b"[..]));
+        fs::write(one.path(&ids[2]).1, "else").expect("is written");
+        assert!(one.copy_to(&third).expect_err("is damaged").to_string().contains("is damaged"));
     }
 
     #[test]

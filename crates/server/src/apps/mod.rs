@@ -1,7 +1,10 @@
 //! The applications' routes. A handler parses, says who asks, calls the application and renders; what may
 //! be done and what comes of it is the application's and the engine's.
 
+mod labels;
+mod served;
 mod tasks;
+mod upload;
 
 use std::fmt;
 
@@ -18,11 +21,11 @@ use crate::{App, Caller, Problem};
 
 /// Every application's routes, with their part of the document.
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::default().merge(tasks::routes())
+    OpenApiRouter::default().merge(tasks::routes()).merge(labels::routes())
 }
 
 /// The refusals that are a route's own, by application.
-pub(crate) const REFUSALS: &[&[crate::document::Refusals]] = &[tasks::REFUSALS];
+pub(crate) const REFUSALS: &[&[crate::document::Refusals]] = &[tasks::REFUSALS, labels::REFUSALS];
 
 /// Which roles have a permission. The access table says the same by route.
 const PERMISSIONS: &[(Permission, Roles)] = &[
@@ -77,6 +80,14 @@ impl From<Refusal> for Problem {
             Refusal::NotFound { what, id } => Self::not_found(what, id),
             Refusal::Forbidden { permission } => {
                 Self::forbidden(detail).with("permission", permission.as_str())
+            }
+            Refusal::NotAuthor { what, id, author } => {
+                let problem = Self::forbidden(detail).with("what", what).with("id", id);
+                problem.with("author", serde_json::json!(author))
+            }
+            Refusal::Lost { what, id, holder } => {
+                let problem = Self::new(StatusCode::GONE, "lost", detail).with("what", what).with("id", id);
+                problem.with("holder", serde_json::json!(holder))
             }
             Refusal::WrongStatus { what, id, status, .. } => {
                 let problem = Self::new(StatusCode::CONFLICT, "wrong_status", detail);

@@ -64,6 +64,26 @@ impl Stated {
     }
 }
 
+impl Asked {
+    /// Refuses to write an application's documents past the application.
+    pub(crate) fn check_documents(&self) -> Result<(), Problem> {
+        let own = |item| tenure_apps::is_own(&self.collection, item);
+        let is_own = match &self.verb {
+            Verb::PutItem(put) => own(Some(&put.write.item)),
+            Verb::DeleteItem { item, .. } => own(Some(item)),
+            Verb::Complete(Complete { status: None, data: None, items, .. }) if items.is_empty() => false,
+            Verb::Complete(_) => own(None),
+            _ => false,
+        };
+        if is_own {
+            let collection = &self.collection;
+            let detail = format!("what is in {collection} is written by its application; use its routes");
+            return Err(Problem::forbidden(detail));
+        }
+        Ok(())
+    }
+}
+
 fn asked(op: Op, collection: CollectionKey, verb: Verb) -> Asked {
     Asked { op, collection, verb, stated: Stated::Nothing }
 }

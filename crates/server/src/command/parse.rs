@@ -27,6 +27,7 @@ pub(crate) fn parse(text: &str, caller: &Caller) -> Result<Asked, Problem> {
     let asked = asked?;
     asked.op.check(caller)?;
     caller.check_kind(asked.collection.kind())?;
+    asked.check_documents()?;
     Ok(asked)
 }
 

@@ -8,4 +8,5 @@ mod faulty;
 #[expect(dead_code, reason = "the harness is shared with the other routes' tests")]
 mod server;
 
+mod labels;
 mod tasks;
