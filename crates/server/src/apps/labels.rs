@@ -181,8 +181,10 @@ async fn add_image(
         Upload::Metadata(Body { value, key }) => {
             labels.add_image(&actor(&caller, KIND, key.as_ref())?, &id, &value).await?
         }
-        Upload::File { name, bytes, key } => {
-            labels.upload(&actor(&caller, KIND, key.as_ref())?, &id, &name, bytes).await?
+        Upload::File { name, bytes, key, slot } => {
+            let made = labels.upload(&actor(&caller, KIND, key.as_ref())?, &id, &name, bytes).await?;
+            drop(slot);
+            made
         }
     };
     let location = format!("/api/v1/projects/{id}/images/{}", made.value.id);

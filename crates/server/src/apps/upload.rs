@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Limited};
 use multer::{Constraints, Error, Field, Multipart, SizeLimit};
 use tenure_apps::labels::{FILE_BYTES_MAX, NAME_BYTES_MAX, NewImage};
+use tokio::sync::SemaphorePermit;
 use utoipa::ToSchema;
 
 use crate::body::Body;
@@ -17,11 +18,11 @@ use crate::params::no_query;
 use crate::{App, Problem};
 
 /// What came.
-pub(super) enum Upload {
+pub(super) enum Upload<'a> {
     /// About a file elsewhere.
     Metadata(Body<NewImage>),
-    /// The file itself.
-    File { name: String, bytes: Bytes, key: Option<Key> },
+    /// The file itself, and its slot, to be held as long as the bytes are.
+    File { name: String, bytes: Bytes, key: Option<Key>, slot: SemaphorePermit<'a> },
 }
 
 /// A form with an image.
@@ -38,13 +39,13 @@ pub(super) struct UploadForm {
 }
 
 /// Reads a request to the end, within the limits.
-pub(super) async fn read(app: &App, request: Request) -> Result<Upload, Problem> {
+pub(super) async fn read(app: &App, request: Request) -> Result<Upload<'_>, Problem> {
     let Some(boundary) = boundary(request.headers()) else {
         return Ok(Upload::Metadata(Body::from_request(request, app).await?));
     };
     no_query(request.uri())?;
     // Turned away rather than queued: whoever waits would wait with a file in hand.
-    let _slot = app.uploading().try_acquire().map_err(|_| {
+    let slot = app.uploading().try_acquire().map_err(|_| {
         let detail = "too many uploads at once; try again shortly";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail).retry(1)
     })?;
@@ -58,7 +59,7 @@ pub(super) async fn read(app: &App, request: Request) -> Result<Upload, Problem>
     let read = within(UPLOAD_TIME_MAX, form_of(form));
     let (name, bytes) = read.await?;
     let key = key_of(&parts.method, &parts.uri, &parts.headers, &name, &bytes)?;
-    Ok(Upload::File { name, bytes, key })
+    Ok(Upload::File { name, bytes, key, slot })
 }
 
 async fn within<T>(time: Duration, read: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {

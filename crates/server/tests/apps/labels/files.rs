@@ -1,11 +1,15 @@
 //! Files: uploaded in a form, doubted, served as what they are.
 
+use std::convert::Infallible;
 use std::io::Cursor;
 
+use axum::body::{Body, Bytes};
 use axum::http::Method;
+use futures_util::{FutureExt, stream};
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
 use serde_json::json;
 use tenure_apps::labels::FILE_BYTES_MAX;
+use tenure_server::limits::UPLOADS_MAX;
 
 use super::{PROJECT, server};
 use crate::server::{Call, Reply, Server};
@@ -147,6 +151,25 @@ async fn a_file_has_twenty_mebibytes_at_most() {
     upload(&s, &bytes).await.code(413, "too_large");
     let json = Call::new("ana", Method::POST, IMAGES).raw("application/json", " ".repeat(65 * 1024));
     s.send(json).await.code(413, "too_large");
+}
+
+/// So many uploads are read at once; the next one is told to come again, and comes in when one has ended.
+#[tokio::test]
+async fn uploads_beyond_the_limit_are_told_to_come_again() {
+    let s = server().await;
+    let stalled = || {
+        let body = Body::from_stream(stream::pending::<Result<Bytes, Infallible>>());
+        let call = Call::new("ana", Method::POST, IMAGES).raw("multipart/form-data; boundary=b", body);
+        let mut sent = Box::pin(s.send(call));
+        assert!((&mut sent).now_or_never().is_none(), "it waits for its body");
+        sent
+    };
+    let mut waiting: Vec<_> = (0..UPLOADS_MAX).map(|_| stalled()).collect();
+    let bytes = picture(8, 8, ImageFormat::Png);
+    let refused = upload(&s, &bytes).await.code(503, "overloaded");
+    assert_eq!(refused.header("retry-after"), "1");
+    waiting.pop();
+    upload(&s, &bytes).await.status(201);
 }
 
 /// E4: the same file under the same name is the same request, whatever the form's boundary is.
