@@ -3,9 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
 use tenure_core::{Hash, Principal, SessionId};
 use tenure_engine::Idempotency;
 
+use crate::desk::digit;
 use crate::{Desk, Refusal};
 
 /// What somebody may do in the applications.
@@ -82,6 +84,17 @@ impl RequestKey {
     /// The caller's key, of at most [`Self::BYTES_MAX`] bytes, and a hash over the request.
     pub fn new(key: impl Into<Arc<str>>, fingerprint: Hash) -> Self {
         Self { key: key.into(), fingerprint }
+    }
+
+    /// The id of what this person makes under this key. A retry cannot find what was decided under an id
+    /// that only the first request knew.
+    pub(crate) fn id(&self, prefix: &str, principal: &Principal) -> String {
+        let mut digest = Sha256::new();
+        digest.update((principal.id.len() as u64).to_le_bytes());
+        digest.update(principal.id.as_bytes());
+        digest.update(self.key.as_bytes());
+        let tail = digest.finalize().iter().take(20).map(|byte| digit(u64::from(*byte))).collect::<String>();
+        format!("{prefix}{tail}")
     }
 
     /// The key of one try of one step. The first try of a request's own step has the caller's key as it is,

@@ -13,7 +13,7 @@ use tenure_core::{
 use tenure_engine::{Engine, Idempotency, Reader, Request};
 
 use crate::limits::ATTEMPTS_MAX;
-use crate::{Actor, Refusal, Result};
+use crate::{Actor, Family, Refusal, Result};
 
 /// The engine as an application uses it. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -99,10 +99,8 @@ impl Desk {
 
     /// A new id: ordered by time, and not to be guessed into a clash.
     pub fn fresh_id(&self, prefix: &str) -> String {
-        const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
         let mut random = [0; 5];
         getrandom::fill(&mut random).expect("the system gives randomness");
-        let digit = |value: u64| char::from(DIGITS[usize::try_from(value & 31).unwrap_or(0)]);
         let now_ms = u64::try_from(self.now_ms()).unwrap_or(0);
         let time = (0..9).rev().map(|place| digit(now_ms >> (5 * place)));
         let tail = random.iter().map(|byte| digit(u64::from(*byte)));
@@ -125,12 +123,45 @@ impl Desk {
         done.ok_or(Refusal::Broken)
     }
 
+    /// The same, where the plan is based on what the actor says, and not only on what it reads: of the
+    /// engine's refusals only those that `is_race` knows as a race are planned anew.
+    pub(crate) async fn change_unless_raced(
+        &self,
+        (actor, collection, step): (&Actor, &CollectionKey, &str),
+        is_race: impl Fn(&Refusal) -> bool,
+        mut plan: impl FnMut() -> Result<Verb>,
+    ) -> Result<Done> {
+        let is_race = |refusal: &Refusal| is_raced(refusal) && is_race(refusal);
+        let done = self.attempt((actor, collection, step), is_race, || plan().map(Some)).await?;
+        done.ok_or(Refusal::Broken)
+    }
+
+    /// The same, asked once: whatever the engine refuses is the answer.
+    pub(crate) async fn change_once(
+        &self,
+        actor: &Actor,
+        collection: &CollectionKey,
+        step: &str,
+        plan: impl FnMut() -> Result<Verb>,
+    ) -> Result<Done> {
+        self.change_unless_raced((actor, collection, step), |_| false, plan).await
+    }
+
     /// The same, where a plan may find that there is nothing to do.
     pub async fn change_if(
         &self,
         actor: &Actor,
         collection: &CollectionKey,
         step: &str,
+        plan: impl FnMut() -> Result<Option<Verb>>,
+    ) -> Result<Option<Done>> {
+        self.attempt((actor, collection, step), is_raced, plan).await
+    }
+
+    async fn attempt(
+        &self,
+        (actor, collection, step): (&Actor, &CollectionKey, &str),
+        is_race: impl Fn(&Refusal) -> bool,
         mut plan: impl FnMut() -> Result<Option<Verb>>,
     ) -> Result<Option<Done>> {
         for attempt in 0..ATTEMPTS_MAX {
@@ -143,7 +174,7 @@ impl Desk {
                 },
             };
             match outcome {
-                Err(refusal) if is_raced(&refusal) && attempt + 1 < ATTEMPTS_MAX => {}
+                Err(refusal) if is_race(&refusal) && attempt + 1 < ATTEMPTS_MAX => {}
                 outcome => return outcome.map(Some),
             }
         }
@@ -202,6 +233,12 @@ impl Desk {
     }
 }
 
+/// A digit of an id: 32 of them, none that reads like another.
+pub(crate) fn digit(value: u64) -> char {
+    const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    char::from(DIGITS[usize::try_from(value & 31).unwrap_or(0)])
+}
+
 /// Somebody else changed what a plan was based on. A plan reads what it names, so an item that is not there
 /// was there a moment ago.
 fn is_raced(refusal: &Refusal) -> bool {
@@ -209,6 +246,22 @@ fn is_raced(refusal: &Refusal) -> bool {
         Some(Rule::Conflict { .. }) => true,
         Some(Rule::NotFound { what, .. }) => &**what == "item",
         _ => false,
+    }
+}
+
+impl Done {
+    /// The item of this family that the change wrote, from the engine's reply: a retry shows what the first
+    /// one did.
+    pub fn written(&self, family: Family) -> Result<Arc<Item>> {
+        let replies = match &self.value {
+            Reply::Group(replies) => replies,
+            reply => std::slice::from_ref(reply),
+        };
+        let mut items = replies.iter().filter_map(|reply| match reply {
+            Reply::Item { item, .. } if family.has(item.id.as_str()) => Some(item.clone()),
+            _ => None,
+        });
+        items.next().ok_or(Refusal::Broken)
     }
 }
 

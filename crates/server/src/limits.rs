@@ -4,6 +4,14 @@ use std::time::Duration;
 
 /// A request body. A document is at most this large; images and batches have their own.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
+/// A form with an image: the file, and room for its name and the form itself.
+pub const UPLOAD_BYTES_MAX: usize = tenure_apps::labels::FILE_BYTES_MAX + 64 * 1024;
+/// Time to send it: 20 MiB in this time are 1.4 Mbit/s.
+pub const UPLOAD_TIME_MAX: Duration = Duration::from_mins(2);
+/// Uploads at once: each is held in memory until it is kept.
+pub const UPLOADS_MAX: usize = 8;
+/// What is read of a file at once on its way out.
+pub const FILE_PIECE_BYTES: usize = 64 * 1024;
 /// A batch of a thousand commands.
 pub const BATCH_BYTES_MAX: usize = 1024 * 1024;
 /// Commands in one batch.

@@ -10,6 +10,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
+use tenure_apps::files::Folder;
 use tenure_engine::{Engine, StoreError};
 use tokio::net::TcpListener;
 
@@ -85,7 +86,8 @@ impl Server {
         let address = listener.local_addr().map_err(unbound)?;
         identity.start().map_err(ServeError::Store)?;
         let first_key = identity.bootstrap(config.admin_key.clone()).await.map_err(ServeError::Identity)?;
-        let app = App::with(engine, identity, metrics);
+        let files = Arc::new(Folder::new(config.files_folder()));
+        let app = App::with(engine, identity, metrics, files);
         let limits = config.accept_limits(&trusted);
         let rates = Rates::new(config.rate_groups());
         Ok(Self { app, listener, address, tls, limits, rates, trusted, first_key })

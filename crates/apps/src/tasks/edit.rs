@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tenure_core::command::Complete;
-use tenure_core::{Expect, Guard, ItemId, Reply, Verb};
+use tenure_core::{Expect, Guard, ItemId, Verb};
 
 use super::model::{LineDoc, TaskDoc};
 use super::read::show_line;
@@ -11,16 +11,13 @@ use super::{
     CODE_BYTES_MAX, EditLine, LINES_MAX, Line, Mode, NewLine, NewTask, QUANTITY_MAX, SERIALS_MAX, TASKS,
     TITLE_BYTES_MAX, Task, Tasks, holds, line_id, status,
 };
-use crate::{Actor, Desk, Document, Done, Permission, Refusal, Result, put};
+use crate::{Actor, Desk, Document, Done, Permission, Refusal, Result, put, text};
 
 impl Tasks {
     /// Makes a task, as a draft.
     pub async fn create(&self, actor: &Actor, new: NewTask) -> Result<Done<Task>> {
         actor.require(Permission::InventoryManage)?;
-        let title = new.title.trim().to_owned();
-        if title.is_empty() || title.len() > TITLE_BYTES_MAX || title.chars().any(char::is_control) {
-            return Err(Refusal::invalid("title", "has 1 to 200 bytes and no control characters"));
-        }
+        let title = text::title("title", &new.title, TITLE_BYTES_MAX)?;
         if new.lines.len() > LINES_MAX {
             return Err(Refusal::invalid("lines", format!("a task has at most {LINES_MAX} lines")));
         }
@@ -37,14 +34,8 @@ impl Tasks {
         let group = Verb::Group(verbs);
         let done = self.desk.change(actor, &self.collection, Desk::OWN_STEP, || Ok(group.clone())).await?;
         // A retry's own id is not the one that was made.
-        let made = match &done.value {
-            Reply::Group(replies) => replies.iter().find_map(|reply| match reply {
-                Reply::Item { item, .. } if TASKS.has(item.id.as_str()) => Some(item.id.clone()),
-                _ => None,
-            }),
-            _ => None,
-        };
-        let task = self.get(actor, made.ok_or(Refusal::Broken)?.as_str())?;
+        let made = done.written(TASKS)?;
+        let task = self.get(actor, made.id.as_str())?;
         Ok(done.show(task))
     }
 
@@ -66,7 +57,7 @@ impl Tasks {
             Ok(Verb::Group(vec![task.put(&task.item.status, &data, guard)?, added]))
         };
         let done = self.desk.change(actor, &self.collection, Desk::OWN_STEP, plan).await?;
-        let line = written_line(&done.value)?;
+        let line = written_line(&done)?;
         Ok(done.show(line))
     }
 
@@ -178,7 +169,7 @@ impl Tasks {
             let (who, code) = (&*actor.principal.id, refusal.code());
             tracing::info!(actor = who, task = id, line, action, code, "line action denied: {refusal}");
         })?;
-        let line = written_line(&done.value)?;
+        let line = written_line(&done)?;
         Ok(done.show(line))
     }
 }
@@ -188,18 +179,11 @@ fn new_line(task: &ItemId, number: usize, line: NewLine, guard: Option<Guard>) -
     put(&line_id(task, number)?, &status("pending"), &data, Expect::Absent, guard)
 }
 
-/// The line that a change wrote, from the engine's reply: a retry shows what the first one did.
-fn written_line(reply: &Reply) -> Result<Line> {
-    let Reply::Group(replies) = reply else { return Err(Refusal::Broken) };
-    for reply in replies {
-        if let Reply::Item { item, .. } = reply
-            && super::LINES.has(item.id.as_str())
-        {
-            let number = line_number(&item.id).parse().unwrap_or(0);
-            return Ok(show_line(number, Document::of(item.clone())?));
-        }
-    }
-    Err(Refusal::Broken)
+/// The line that a change wrote.
+fn written_line(done: &Done) -> Result<Line> {
+    let item = done.written(super::LINES)?;
+    let number = line_number(&item.id).parse().unwrap_or(0);
+    Ok(show_line(number, Document::of(item)?))
 }
 
 fn line_number(id: &ItemId) -> &str {

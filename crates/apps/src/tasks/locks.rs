@@ -119,21 +119,13 @@ impl Tasks {
         }
     }
 
-    /// The task points at its last claim, which may be over: then nobody holds it, whoever held it last.
+    /// Whoever asks somebody else to let go has lost nothing.
     fn plain(&self, id: &str, action: &str, refusal: Refusal) -> Refusal {
-        let over = match refusal.rule() {
-            Some(Rule::NotHolder { .. }) => true,
-            // Whoever asks somebody else to let go has lost nothing.
-            Some(Rule::Lost { .. }) => action == REQUEST_RELEASE,
-            Some(Rule::NotFound { what, .. }) => &**what == "claim",
-            _ => false,
-        };
-        let held = self.task(id).and_then(|task| {
-            self.desk.holding(&self.collection, &task.item, self.desk.now_ms()).map(|claim| (task, claim))
-        });
-        match (over, held) {
-            (true, Ok((task, None))) => Rule::NotHeld { item: task.item.id.clone() }.into(),
-            _ => refusal,
+        let Ok(item) = self.task(id).map(|task| task.item.id.clone()) else { return refusal };
+        let is_lost = matches!(refusal.rule(), Some(Rule::Lost { .. })) && action == REQUEST_RELEASE;
+        if is_lost && matches!(self.desk.is_held(&self.collection, &item), Ok(false)) {
+            return Rule::NotHeld { item }.into();
         }
+        self.desk.plain(&self.collection, &item, refusal)
     }
 }

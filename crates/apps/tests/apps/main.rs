@@ -5,4 +5,5 @@ mod common;
 
 mod demo;
 mod jobs;
+mod labels;
 mod tasks;

@@ -1,29 +1,33 @@
 //! The applications' routes. A handler parses, says who asks, calls the application and renders; what may
 //! be done and what comes of it is the application's and the engine's.
 
+mod labels;
+mod served;
 mod tasks;
+mod upload;
 
 use std::fmt;
 
 use axum::http::StatusCode;
 use serde::Serialize;
 use tenure_apps::{Actor, Desk, Done, Permission, Refusal, RequestKey};
-use tenure_core::CollectionKey;
+use tenure_core::Verb;
+use tenure_core::command::Complete;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::access::{Role, Roles};
-use crate::command::{Op, Rendered};
+use crate::command::{Asked, Rendered};
 use crate::idempotency::Key;
 use crate::problem::from_store;
 use crate::{App, Caller, Problem};
 
 /// Every application's routes, with their part of the document.
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::default().merge(tasks::routes())
+    OpenApiRouter::default().merge(tasks::routes()).merge(labels::routes())
 }
 
 /// The refusals that are a route's own, by application.
-pub(crate) const REFUSALS: &[&[crate::document::Refusals]] = &[tasks::REFUSALS];
+pub(crate) const REFUSALS: &[&[crate::document::Refusals]] = &[tasks::REFUSALS, labels::REFUSALS];
 
 /// Which roles have a permission. The access table says the same by route.
 const PERMISSIONS: &[(Permission, Roles)] = &[
@@ -33,24 +37,36 @@ const PERMISSIONS: &[(Permission, Roles)] = &[
     (Permission::JobsRun, Roles::WRITE),
 ];
 
-/// The applications' own collections, with the permission for their locks and the routes that write them.
-const OWNED: &[(&str, Permission, &str)] =
-    &[(tenure_apps::tasks::COLLECTION, Permission::InventoryManage, "/tasks")];
+/// Collections of one application, with the permission for their locks.
+const LOCKS: &[(&str, Permission)] = &[(tenure_apps::tasks::COLLECTION, Permission::InventoryManage)];
 
 /// The general routes give nobody more than an application's own: its documents are written through it,
 /// and its locks need its permission. An administrator may mend what is broken; the audit log says so.
-pub(crate) fn check_owned(caller: &Caller, op: Op, collection: &CollectionKey) -> Result<(), Problem> {
-    let owned = OWNED.iter().find(|(known, ..)| *known == collection.as_str());
-    let Some((_, permission, routes)) = owned else { return Ok(()) };
-    let writes = matches!(op, Op::PutItem | Op::DeleteItem | Op::Complete);
+pub(crate) fn check_owned(caller: &Caller, asked: &Asked) -> Result<(), Problem> {
     let permissions = permissions_of(caller.role);
-    if writes && !permissions.contains(&Permission::Override) {
-        return Err(Problem::forbidden(format!("{collection} is written through {routes}")));
+    if writes_own(asked) && !permissions.contains(&Permission::Override) {
+        let detail = format!("what is in {} is written by its application; use its routes", asked.collection);
+        return Err(Problem::forbidden(detail));
     }
-    if !permissions.contains(permission) {
-        return Err(Refusal::Forbidden { permission: *permission }.into());
+    let locks = LOCKS.iter().find(|(known, _)| *known == asked.collection.as_str());
+    match locks {
+        Some((_, permission)) if !permissions.contains(permission) => {
+            Err(Refusal::Forbidden { permission: *permission }.into())
+        }
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+/// It writes an application's document.
+fn writes_own(asked: &Asked) -> bool {
+    let own = |item| tenure_apps::is_own(&asked.collection, item);
+    match &asked.verb {
+        Verb::PutItem(put) => own(Some(&put.write.item)),
+        Verb::DeleteItem { item, .. } => own(Some(item)),
+        Verb::Complete(Complete { status: None, data: None, items, .. }) if items.is_empty() => false,
+        Verb::Complete(_) => own(None),
+        _ => false,
+    }
 }
 
 /// Where the applications work.
@@ -98,6 +114,14 @@ impl From<Refusal> for Problem {
             Refusal::NotFound { what, id } => Self::not_found(what, id),
             Refusal::Forbidden { permission } => {
                 Self::forbidden(detail).with("permission", permission.as_str())
+            }
+            Refusal::NotAuthor { what, id, author } => {
+                let problem = Self::forbidden(detail).with("what", what).with("id", id);
+                problem.with("author", serde_json::json!(author))
+            }
+            Refusal::Lost { what, id, holder } => {
+                let problem = Self::new(StatusCode::GONE, "lost", detail).with("what", what).with("id", id);
+                problem.with("holder", serde_json::json!(holder))
             }
             Refusal::WrongStatus { what, id, status, .. } => {
                 let problem = Self::new(StatusCode::CONFLICT, "wrong_status", detail);

@@ -31,7 +31,7 @@ pub(crate) fn parse(text: &str, caller: &Caller) -> Result<Asked, Problem> {
     let asked = asked?;
     asked.op.check(caller)?;
     caller.check_kind(asked.collection.kind())?;
-    check_owned(caller, asked.op, &asked.collection)?;
+    check_owned(caller, &asked)?;
     Ok(asked)
 }
 

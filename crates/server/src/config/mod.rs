@@ -72,6 +72,8 @@ pub struct Config {
     pub secret: Option<Secret>,
     /// Where that is kept.
     pub secret_file: Option<PathBuf>,
+    /// Uploaded files.
+    pub files: Uploads,
     /// HTTPS.
     pub tls: TlsFiles,
     /// Logs.
@@ -86,6 +88,14 @@ pub struct Config {
     pub sessions: Sessions,
     /// Proxies and sites.
     pub network: Networks,
+}
+
+/// Uploaded files.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Uploads {
+    /// Where they are kept.
+    pub dir: Option<PathBuf>,
 }
 
 /// HTTPS.
@@ -207,6 +217,7 @@ impl Default for Config {
             admin_key: None,
             secret: None,
             secret_file: None,
+            files: Uploads::default(),
             tls: TlsFiles::default(),
             log: Log::default(),
             limits: Limits::default(),

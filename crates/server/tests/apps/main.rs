@@ -9,4 +9,5 @@ mod faulty;
 mod server;
 
 mod access;
+mod labels;
 mod tasks;
