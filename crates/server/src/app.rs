@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tenure_apps::jobs::Workshop;
 use tenure_core::{Claim, CollectionKey, Command, Policy, Verb, seen_at};
 use tenure_engine::{Answer, Engine, Reader, Request, StoreError};
 use tokio::sync::{Semaphore, watch};
@@ -29,6 +30,8 @@ struct Inner {
     stopping: watch::Sender<bool>,
     /// Walking all chains reads everything: one walk at a time.
     verifying: Semaphore,
+    /// Where the server itself runs analyses.
+    workshop: Workshop,
 }
 
 impl App {
@@ -39,11 +42,16 @@ impl App {
         Self::with(engine, identity.expect("keys alone need no configuration"), Metrics::new())
     }
 
-    /// Around a running engine.
+    /// Around a running engine, with the analysis that is built in.
     pub fn with(engine: Engine, identity: Identity, metrics: Metrics) -> Self {
+        Self::with_workshop(engine, identity, metrics, Workshop::default())
+    }
+
+    /// The same, where analyses are run otherwise.
+    pub fn with_workshop(engine: Engine, identity: Identity, metrics: Metrics, workshop: Workshop) -> Self {
         let (verifying, stopping) = (Semaphore::new(1), watch::Sender::new(false));
         let hub = Hub::default();
-        Self(Arc::new(Inner { engine, identity, metrics, hub, stopping, verifying }))
+        Self(Arc::new(Inner { engine, identity, metrics, hub, stopping, verifying, workshop }))
     }
 
     /// Knows who somebody is.
@@ -54,6 +62,11 @@ impl App {
     /// The server's figures.
     pub fn metrics(&self) -> &Metrics {
         &self.0.metrics
+    }
+
+    /// Where the server itself runs analyses.
+    pub(crate) fn workshop(&self) -> &Workshop {
+        &self.0.workshop
     }
 
     /// The texts of events that somebody follows.

@@ -30,6 +30,7 @@ const TAGS: &[(&str, &str)] = &[
     ("events", "Every change of a collection, numbered without gaps."),
     ("batch", "Many commands in one request."),
     ("tasks", "Inventory tasks, processed by one editor at a time, and the stock that they change."),
+    ("jobs", "Analyses that a queue may deliver twice and that run once."),
     ("audit", "The log of every change, and the proof that nobody changed it."),
     ("policies", "A kind's numbers."),
     ("identity", "API keys, browser sessions, socket tickets."),

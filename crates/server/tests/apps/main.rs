@@ -8,4 +8,6 @@ mod faulty;
 #[expect(dead_code, reason = "the harness is shared with the other routes' tests")]
 mod server;
 
+mod jobs;
+mod runner;
 mod tasks;
