@@ -34,7 +34,7 @@ pub use model::{
     Analysis, AnalysisPage, AnalysisQuery, Delivery, Finish, Hold, Locked, NewAnalysis, NotAcquired, Outcome,
     Refreshed, Released,
 };
-pub use runner::{Failure, Job, Pace, Runner, Running, Stop, Stopper, WallPace};
+pub use runner::{Failure, Job, Pace, Runner, Running, Stop, Stopper, WallPace, result_of};
 pub use text::TextAnalyst;
 
 use crate::{Desk, Document, Family, Refusal, Result};

@@ -1,6 +1,7 @@
 //! The applications' routes. A handler parses, says who asks, calls the application and renders; what may
 //! be done and what comes of it is the application's and the engine's.
 
+mod jobs;
 mod labels;
 mod served;
 mod tasks;
@@ -23,18 +24,20 @@ use crate::{App, Caller, Problem};
 
 /// Every application's routes, with their part of the document.
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::default().merge(tasks::routes()).merge(labels::routes())
+    OpenApiRouter::default().merge(tasks::routes()).merge(labels::routes()).merge(jobs::routes())
 }
 
 /// The refusals that are a route's own, by application.
-pub(crate) const REFUSALS: &[&[crate::document::Refusals]] = &[tasks::REFUSALS, labels::REFUSALS];
+pub(crate) const REFUSALS: &[&[crate::document::Refusals]] =
+    &[tasks::REFUSALS, labels::REFUSALS, jobs::REFUSALS];
 
 /// Which roles have a permission. The access table says the same by route.
 const PERMISSIONS: &[(Permission, Roles)] = &[
     (Permission::InventoryManage, Roles::MANAGE),
     (Permission::Override, Roles::ADMIN),
     (Permission::LabelsManage, Roles::MANAGE),
-    (Permission::JobsRun, Roles::WRITE),
+    (Permission::JobsQueue, Roles::WRITE),
+    (Permission::JobsRun, Roles::RUN),
 ];
 
 /// Collections of one application, with the permission for their locks.
