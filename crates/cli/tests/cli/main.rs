@@ -4,3 +4,4 @@ mod asking;
 mod process;
 mod run;
 mod serve;
+mod worker;

@@ -391,10 +391,11 @@ async fn e08_each_role_does_what_the_table_says() {
         TABLE.iter().filter(|rule| rule.path.starts_with("/analyses") || rule.path.starts_with("/internal"))
     };
     assert_eq!(rules().count(), 8);
-    let body = |path: &str, token: u64| match path {
+    let s = Server::new();
+    let body = |path: &str, id: &str, token: u64| match path {
         "/analyses" => json!({"input": "text"}),
         "/analyses/{id}/complete" => json!({"token": token, "result": 1}),
-        "/internal/tasks/analysis" => json!({"analysis_id": "a"}),
+        "/internal/tasks/analysis" => json!({"analysis_id": id}),
         _ => json!({"owner": "w-1"}),
     };
     for rule in rules() {
@@ -406,13 +407,15 @@ async fn e08_each_role_does_what_the_table_says() {
             ("admin", Role::Admin),
         ] {
             for (who, is_own) in [("wes", true), ("xe", false)] {
-                let s = Server::new();
-                queued(&s, "a").await;
-                let token = locked(&s, "a", "w-1").await;
+                let id =
+                    format!("{}-{who}-{word}", rule.path.replace(|c: char| !c.is_ascii_alphanumeric(), "."));
+                let id = format!("{}{id}", rule.method);
+                queued(&s, &id).await;
+                let token = locked(&s, &id, "w-1").await;
                 let caller = format!("{who}:{word}");
                 let method: Method = rule.method.parse().expect("a method");
-                let call = Call::new(&caller, method, &rule.path.replace("{id}", "a"));
-                let call = if rule.method == "GET" { call } else { call.json(&body(rule.path, token)) };
+                let call = Call::new(&caller, method, &rule.path.replace("{id}", &id));
+                let call = if rule.method == "GET" { call } else { call.json(&body(rule.path, &id, token)) };
                 let reply = s.send(call).await;
                 let may = if is_own { own } else { other };
                 if may.has(role) {
@@ -424,7 +427,7 @@ async fn e08_each_role_does_what_the_table_says() {
                     reply.code(403, "forbidden");
                 }
                 if !may.has(role) {
-                    let analysis = s.get("ana", "/analyses/a").await.json();
+                    let analysis = s.get("ana", &format!("/analyses/{id}")).await.json();
                     assert_eq!(
                         (&analysis["lock"]["owner"], &analysis["status"]),
                         (&json!("w-1"), &json!("RUNNING"))
@@ -432,7 +435,6 @@ async fn e08_each_role_does_what_the_table_says() {
                 }
             }
         }
-        let s = Server::new();
         let method: Method = rule.method.parse().expect("a method");
         s.send(Call::new("", method, &rule.path.replace("{id}", "a"))).await.code(401, "unauthenticated");
     }
