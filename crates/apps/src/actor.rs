@@ -3,10 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
 use tenure_core::{Hash, Principal, SessionId};
 use tenure_engine::Idempotency;
 
-use crate::Refusal;
+use crate::desk::digit;
+use crate::{Desk, Refusal};
 
 /// What somebody may do in the applications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,12 +65,7 @@ impl Actor {
 
     /// Refuses whoever lacks the permission.
     pub fn require(&self, permission: Permission) -> Result<(), Refusal> {
-        if self.permissions.contains(&permission) {
-            Ok(())
-        } else {
-            tracing::info!(actor = &*self.principal.id, permission = permission.as_str(), "refused");
-            Err(Refusal::Forbidden { permission })
-        }
+        if self.permissions.contains(&permission) { Ok(()) } else { Err(Refusal::Forbidden { permission }) }
     }
 }
 
@@ -89,8 +86,24 @@ impl RequestKey {
         Self { key: key.into(), fingerprint }
     }
 
-    /// The key of one step. A newline cannot stand in a caller's key, so no key looks like another's step.
-    pub(crate) fn step(&self, step: &str) -> Idempotency {
-        Idempotency { key: Arc::from(format!("{}\n{step}", self.key)), fingerprint: self.fingerprint }
+    /// The id of what this person makes under this key. A retry cannot find what was decided under an id
+    /// that only the first request knew.
+    pub(crate) fn id(&self, prefix: &str, principal: &Principal) -> String {
+        let mut digest = Sha256::new();
+        digest.update((principal.id.len() as u64).to_le_bytes());
+        digest.update(principal.id.as_bytes());
+        digest.update(self.key.as_bytes());
+        let tail = digest.finalize().iter().take(20).map(|byte| digit(u64::from(*byte))).collect::<String>();
+        format!("{prefix}{tail}")
+    }
+
+    /// The key of one try of one step. The first try of a request's own step has the caller's key as it is,
+    /// so that its use for any other request is noticed; a newline cannot stand in a caller's key.
+    pub(crate) fn step(&self, step: &str, attempt: usize) -> Idempotency {
+        let key = match (step, attempt) {
+            (Desk::OWN_STEP, 0) => self.key.clone(),
+            _ => Arc::from(format!("{}\n{step}.{attempt}", self.key)),
+        };
+        Idempotency { key, fingerprint: self.fingerprint }
     }
 }

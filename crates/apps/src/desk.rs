@@ -13,7 +13,7 @@ use tenure_core::{
 use tenure_engine::{Engine, Idempotency, Reader, Request};
 
 use crate::limits::ATTEMPTS_MAX;
-use crate::{Actor, Refusal, Result};
+use crate::{Actor, Family, Refusal, Result};
 
 /// The engine as an application uses it. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -42,6 +42,9 @@ pub struct Done<T = Reply> {
 }
 
 impl Desk {
+    /// The step of a request that makes one change, or its last one where it makes several.
+    pub const OWN_STEP: &'static str = "";
+
     /// On a running engine.
     pub fn new(engine: Engine) -> Self {
         Self { engine }
@@ -96,10 +99,8 @@ impl Desk {
 
     /// A new id: ordered by time, and not to be guessed into a clash.
     pub fn fresh_id(&self, prefix: &str) -> String {
-        const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
         let mut random = [0; 5];
         getrandom::fill(&mut random).expect("the system gives randomness");
-        let digit = |value: u64| char::from(DIGITS[usize::try_from(value & 31).unwrap_or(0)]);
         let now_ms = u64::try_from(self.now_ms()).unwrap_or(0);
         let time = (0..9).rev().map(|place| digit(now_ms >> (5 * place)));
         let tail = random.iter().map(|byte| digit(u64::from(*byte)));
@@ -109,7 +110,8 @@ impl Desk {
     /// Makes one change, in one commit. `plan` reads what is there and says what to ask; when somebody else
     /// was faster, so that a version it had read is no longer there, it plans anew.
     ///
-    /// A retry under the actor's key gets the first decision of this `step`, whatever a plan would be now.
+    /// A retry under the actor's key gets the first decision of this step, whatever a plan would be now. A
+    /// request has one [`Self::OWN_STEP`]; the names of others only have to differ.
     pub async fn change(
         &self,
         actor: &Actor,
@@ -121,34 +123,80 @@ impl Desk {
         done.ok_or(Refusal::Broken)
     }
 
+    /// The same, where the plan is based on what the actor says, and not only on what it reads: of the
+    /// engine's refusals only those that `is_race` knows as a race are planned anew.
+    pub(crate) async fn change_unless_raced(
+        &self,
+        (actor, collection, step): (&Actor, &CollectionKey, &str),
+        is_race: impl Fn(&Refusal) -> bool,
+        mut plan: impl FnMut() -> Result<Verb>,
+    ) -> Result<Done> {
+        let is_race = |refusal: &Refusal| is_raced(refusal) && is_race(refusal);
+        let done = self.attempt((actor, collection, step), is_race, || plan().map(Some)).await?;
+        done.ok_or(Refusal::Broken)
+    }
+
+    /// The same, asked once: whatever the engine refuses is the answer.
+    pub(crate) async fn change_once(
+        &self,
+        actor: &Actor,
+        collection: &CollectionKey,
+        step: &str,
+        plan: impl FnMut() -> Result<Verb>,
+    ) -> Result<Done> {
+        self.change_unless_raced((actor, collection, step), |_| false, plan).await
+    }
+
     /// The same, where a plan may find that there is nothing to do.
     pub async fn change_if(
         &self,
         actor: &Actor,
         collection: &CollectionKey,
         step: &str,
+        plan: impl FnMut() -> Result<Option<Verb>>,
+    ) -> Result<Option<Done>> {
+        self.attempt((actor, collection, step), is_raced, plan).await
+    }
+
+    async fn attempt(
+        &self,
+        (actor, collection, step): (&Actor, &CollectionKey, &str),
+        is_race: impl Fn(&Refusal) -> bool,
         mut plan: impl FnMut() -> Result<Option<Verb>>,
     ) -> Result<Option<Done>> {
-        let mut attempt = 0;
-        loop {
-            let key = actor.key.as_ref().map(|key| key.step(&format!("{step}.{attempt}")));
-            let kept = match &key {
-                Some(key) => self.kept(actor, collection, key).await,
-                None => None,
-            };
-            let outcome = match kept {
+        for attempt in 0..ATTEMPTS_MAX {
+            let key = actor.key.as_ref().map(|key| key.step(step, attempt));
+            let outcome = match self.kept(actor, collection, key.as_ref()).await {
                 Some(outcome) => outcome,
                 None => match plan()? {
                     Some(verb) => self.ask(actor, collection, verb, key).await,
                     None => return Ok(None),
                 },
             };
-            attempt += 1;
             match outcome {
-                Err(refusal) if is_raced(&refusal) && attempt < ATTEMPTS_MAX => {}
+                Err(refusal) if is_race(&refusal) && attempt + 1 < ATTEMPTS_MAX => {}
                 outcome => return outcome.map(Some),
             }
         }
+        Err(Refusal::Broken)
+    }
+
+    /// What an earlier request under the actor's key came to in this step, if there was one.
+    pub async fn decided(
+        &self,
+        actor: &Actor,
+        collection: &CollectionKey,
+        step: &str,
+    ) -> Result<Option<Done>> {
+        for attempt in 0..ATTEMPTS_MAX {
+            let key = actor.key.as_ref().map(|key| key.step(step, attempt));
+            match self.kept(actor, collection, key.as_ref()).await {
+                None => return Ok(None),
+                Some(Err(refusal)) if is_raced(&refusal) => {}
+                Some(outcome) => return outcome.map(Some),
+            }
+        }
+        Ok(None)
     }
 
     /// What was decided under this key, if anything was.
@@ -156,8 +204,9 @@ impl Desk {
         &self,
         actor: &Actor,
         collection: &CollectionKey,
-        key: &Idempotency,
+        key: Option<&Idempotency>,
     ) -> Option<Result<Done>> {
+        let key = key?;
         // An empty group is malformed, so that nothing happens and nothing is kept of it: only an answer
         // that is already kept under the key can come back.
         let asked = self.ask(actor, collection, Verb::Group(Vec::new()), Some(key.clone())).await;
@@ -184,6 +233,12 @@ impl Desk {
     }
 }
 
+/// A digit of an id: 32 of them, none that reads like another.
+pub(crate) fn digit(value: u64) -> char {
+    const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    char::from(DIGITS[usize::try_from(value & 31).unwrap_or(0)])
+}
+
 /// Somebody else changed what a plan was based on. A plan reads what it names, so an item that is not there
 /// was there a moment ago.
 fn is_raced(refusal: &Refusal) -> bool {
@@ -191,6 +246,22 @@ fn is_raced(refusal: &Refusal) -> bool {
         Some(Rule::Conflict { .. }) => true,
         Some(Rule::NotFound { what, .. }) => &**what == "item",
         _ => false,
+    }
+}
+
+impl Done {
+    /// The item of this family that the change wrote, from the engine's reply: a retry shows what the first
+    /// one did.
+    pub fn written(&self, family: Family) -> Result<Arc<Item>> {
+        let replies = match &self.value {
+            Reply::Group(replies) => replies,
+            reply => std::slice::from_ref(reply),
+        };
+        let mut items = replies.iter().filter_map(|reply| match reply {
+            Reply::Item { item, .. } if family.has(item.id.as_str()) => Some(item.clone()),
+            _ => None,
+        });
+        items.next().ok_or(Refusal::Broken)
     }
 }
 

@@ -58,7 +58,11 @@ impl Family {
         // A cursor from elsewhere lists nothing outside of the family.
         let from = after.filter(|after| *after > start.as_str()).unwrap_or(&start);
         // The family of everything begins with nothing.
-        let mut after = if from.is_empty() { None } else { Some(ItemId::new(from)?) };
+        let mut after = if from.is_empty() {
+            None
+        } else {
+            Some(ItemId::new(from).map_err(|_| Refusal::invalid("after", "is no cursor"))?)
+        };
         let (mut rows, mut scanned) = (Vec::new(), 0);
         loop {
             let filter = ItemFilter { held: None, status: status.cloned(), after: after.clone() };

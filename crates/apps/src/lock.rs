@@ -1,13 +1,13 @@
 //! How a hold reads in an application: locked by whom, since when, until when; or free.
 
-use serde::Serialize;
-use tenure_core::{Claim, Principal};
+use serde::{Deserialize, Serialize};
+use tenure_core::{Claim, CollectionKey, ItemId, Principal, Refusal as Rule};
 use utoipa::ToSchema;
 
-use crate::{Actor, Time};
+use crate::{Actor, Desk, Refusal, Result, Time};
 
 /// Who: the id that the host application knows, and the name that people see.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Person {
     /// Decides who is the same person.
     #[schema(example = "u-7")]
@@ -81,5 +81,26 @@ impl Lock {
             expires_in_ms: Some(claim.expires_at_ms - now_ms),
             mine: claim.holder.id == actor.principal.id,
         }
+    }
+}
+
+impl Desk {
+    /// An item points at its last claim, which may be over: then nobody holds it, whoever held it last.
+    pub(crate) fn plain(&self, collection: &CollectionKey, item: &ItemId, refusal: Refusal) -> Refusal {
+        let over = match refusal.rule() {
+            Some(Rule::NotHolder { .. }) => true,
+            Some(Rule::NotFound { what, .. }) => &**what == "claim",
+            _ => false,
+        };
+        if over && matches!(self.is_held(collection, item), Ok(false)) {
+            return Rule::NotHeld { item: item.clone() }.into();
+        }
+        refusal
+    }
+
+    /// Somebody holds the item now.
+    pub(crate) fn is_held(&self, collection: &CollectionKey, item: &ItemId) -> Result<bool> {
+        let Some(item) = self.reader().item(collection, item)? else { return Ok(false) };
+        Ok(self.holding(collection, &item, self.now_ms())?.is_some())
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use tenure_core::Refusal as Rule;
 use tenure_engine::{Refused, StoreError};
 
-use crate::Permission;
+use crate::{Permission, Person};
 
 /// An application's answer, or why not.
 pub type Result<T, E = Refusal> = std::result::Result<T, E>;
@@ -40,6 +40,24 @@ pub enum Refusal {
     Forbidden {
         /// What would be needed.
         permission: Permission,
+    },
+    /// It is another's, who alone may.
+    NotAuthor {
+        /// `annotation` …
+        what: &'static str,
+        /// Its id.
+        id: String,
+        /// Who made it.
+        author: Person,
+    },
+    /// The actor does not hold it any more, or never did.
+    Lost {
+        /// `image` …
+        what: &'static str,
+        /// Its id.
+        id: String,
+        /// Who holds it now.
+        holder: Option<Person>,
     },
     /// The application does not do this to a thing in that status.
     WrongStatus {
@@ -98,13 +116,22 @@ impl Refusal {
         }
     }
 
+    /// Which command of a group was refused.
+    pub(crate) fn index(&self) -> Option<usize> {
+        match self {
+            Self::Engine { index, .. } => *index,
+            _ => None,
+        }
+    }
+
     /// The stable code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Engine { refused, .. } => refused.code(),
             Self::Invalid { .. } => "invalid",
             Self::NotFound { .. } => "not_found",
-            Self::Forbidden { .. } => "forbidden",
+            Self::Forbidden { .. } | Self::NotAuthor { .. } => "forbidden",
+            Self::Lost { .. } => "lost",
             Self::WrongStatus { .. } => "wrong_status",
             Self::Store(error) if !error.is_fatal() => "away",
             Self::Store(_) | Self::Broken => "internal",
@@ -132,6 +159,17 @@ impl fmt::Display for Refusal {
             Self::Invalid { field, message } => write!(f, "{field}: {message}"),
             Self::NotFound { what, id } => write!(f, "there is no {what} {id}"),
             Self::Forbidden { permission } => write!(f, "you lack the permission {permission}"),
+            Self::NotAuthor { what, id, author } => {
+                write!(
+                    f,
+                    "{what} {id} is {}'s: only its author and the project's owner change it",
+                    author.name
+                )
+            }
+            Self::Lost { what, id, holder: Some(holder) } => {
+                write!(f, "you do not hold {what} {id} any more: {} does", holder.name)
+            }
+            Self::Lost { what, id, holder: None } => write!(f, "you do not hold {what} {id} any more"),
             Self::WrongStatus { what, id, status, message } => {
                 write!(f, "{what} {id} is {status}: {message}")
             }

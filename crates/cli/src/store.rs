@@ -1,9 +1,10 @@
 //! `tenure backup`, `restore`, `check`: what an operator does with a data folder.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use indicatif::ProgressBar;
+use tenure_apps::files::Folder;
 use tenure_engine::{Clock, SystemClock};
 use tenure_store::embedded::backup::{backup, restore};
 use tenure_store::embedded::check::check;
@@ -49,6 +50,8 @@ impl Backup {
     pub(crate) fn run(self) -> Result {
         let progress = bar("backing up", 0);
         let last = backup(&self.data, &self.target, &mut |done, total| show(&progress, done, total))?;
+        // After the documents: a file is kept before the document that names it, and for good.
+        copy_files(&self.data, &self.target)?;
         progress.finish_and_clear();
         println!("{} holds everything up to batch {last}.", self.target.display());
         Ok(())
@@ -61,6 +64,7 @@ impl Restore {
         let now_ms = SystemClock::new().now_ms();
         let epoch =
             restore(&self.backup, &self.data, now_ms, &mut |done, total| show(&progress, done, total))?;
+        copy_files(&self.backup, &self.data)?;
         progress.finish_and_clear();
         println!("{} is ready, in epoch {epoch}.", self.data.display());
         Ok(())
@@ -93,6 +97,13 @@ impl Check {
         }
         if report.is_good() { Ok(()) } else { Err("the data is damaged; restore a backup".into()) }
     }
+}
+
+/// The uploaded files of a data folder. Those of a folder that `files.dir` names are somebody else's to copy.
+fn copy_files(from: &Path, to: &Path) -> Result {
+    let [from, to] = [from, to].map(|folder| Folder::new(folder.join("files")));
+    from.copy_to(&to)?;
+    Ok(())
 }
 
 fn show(progress: &ProgressBar, done: u64, total: u64) {

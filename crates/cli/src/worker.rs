@@ -40,6 +40,10 @@ const LOOK_AT: usize = 4;
 /// The most that run at once: each is a process and a few connections' worth of heartbeats.
 const JOBS_MAX: u16 = 256;
 
+/// Up to so many at once each lock follows the queue's events, and hears of a loss at once; beyond it they hear
+/// of it at their next heartbeat, since every one that follows costs a connection.
+const FOLLOW_MAX: u16 = 8;
+
 /// Run queued analyses by a command.
 #[derive(Args)]
 pub(crate) struct Worker {
@@ -138,6 +142,9 @@ impl Worker {
             let mut acquire = client.acquire_analysis(&analysis.id);
             if let Some(ttl) = self.ttl {
                 acquire = acquire.ttl(ttl);
+            }
+            if self.jobs <= FOLLOW_MAX {
+                acquire = acquire.follow();
             }
             match acquire.await {
                 Ok(claim) => taken.push((analysis.id, claim)),

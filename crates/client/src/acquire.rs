@@ -14,7 +14,7 @@ use crate::claim::Claim;
 use crate::clock::{Moment, jittered, unique};
 use crate::http::{ANSWER_TIME, Call};
 use crate::types::{ClaimInfo, ClaimState};
-use crate::{Client, Error, Problem};
+use crate::{Client, Error, Problem, Since};
 
 /// The longest single wait that every kind's policy allows by default; a longer one is asked for again.
 const WAIT_MAX: Duration = Duration::from_secs(55);
@@ -33,6 +33,7 @@ pub struct Acquire {
     wait: Duration,
     data: Option<Value>,
     renews: bool,
+    follows: bool,
 }
 
 impl Acquire {
@@ -46,6 +47,7 @@ impl Acquire {
             wait: Duration::ZERO,
             data: None,
             renews: true,
+            follows: false,
         }
     }
 
@@ -80,6 +82,13 @@ impl Acquire {
         self
     }
 
+    /// The guard also follows the collection's events, so that it knows of a loss at once and not only at
+    /// its next heartbeat. Costs a connection, and all that happens in the collection comes through it.
+    pub fn follow(mut self) -> Self {
+        self.follows = true;
+        self
+    }
+
     async fn run(self) -> Result<Claim, Error> {
         let session = match &self.session {
             Some(session) => session.clone(),
@@ -92,7 +101,10 @@ impl Acquire {
                 // Two guards on one claim would each let go of the other's. Waiting for it would renew it.
                 Ok((_, claim)) if claim.session.as_deref() != Some(&session) => return Err(held(&claim)),
                 Ok((sent, claim)) => {
-                    return Claim::start(self.client.http().clone(), sent, claim, self.renews).await;
+                    let after = Since::Seq(claim.token);
+                    let watch =
+                        if self.follows { Some(self.client.watch(&self.collection, after)?) } else { None };
+                    return Claim::start(self.client.http().clone(), sent, claim, self.renews, watch).await;
                 }
                 Err(error) if error.code() == Some("held") && !until.is_past() => {}
                 Err(error) => return Err(error),

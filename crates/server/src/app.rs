@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
+use tenure_apps::Desk;
+use tenure_apps::files::{Files, InMemory};
 use tenure_apps::jobs::Workshop;
+use tenure_apps::labels::Labels;
 use tenure_core::{Claim, CollectionKey, Command, Policy, Verb, seen_at};
 use tenure_engine::{Answer, Engine, Reader, Request, StoreError};
 use tokio::sync::{Semaphore, watch};
 
+use crate::apps::check_owned;
 use crate::command::{Asked, Rendered};
 use crate::idempotency::Key;
 use crate::identity::{Identity, ServerSecret, Settings};
+use crate::limits::UPLOADS_MAX;
 use crate::metrics::Metrics;
 use crate::problem::from_store;
 use crate::stream::Hub;
@@ -24,6 +29,10 @@ struct Inner {
     engine: Engine,
     identity: Identity,
     metrics: Metrics,
+    /// Keeps files, and counts what it unpacks at once.
+    labels: Labels,
+    /// Uploads that are being read: each is held in memory.
+    uploading: Semaphore,
     /// The texts of events that somebody follows.
     hub: Hub,
     /// The server is stopping.
@@ -35,23 +44,51 @@ struct Inner {
 }
 
 impl App {
-    /// Around a running engine, with API keys and nothing else configured.
+    /// Around a running engine, with API keys and nothing else configured. Files are gone with the process.
     pub fn new(engine: Engine) -> Self {
         let secret = ServerSecret::random().expect("the system gives randomness");
         let identity = Identity::new(engine.clone(), Settings::new(secret));
-        Self::with(engine, identity.expect("keys alone need no configuration"), Metrics::new())
+        let identity = identity.expect("keys alone need no configuration");
+        Self::with(engine, identity, Metrics::new(), Arc::new(InMemory::default()))
     }
 
-    /// Around a running engine, with the analysis that is built in.
-    pub fn with(engine: Engine, identity: Identity, metrics: Metrics) -> Self {
-        Self::with_workshop(engine, identity, metrics, Workshop::default())
+    /// Around a running engine, with a place for files and the analysis that is built in.
+    pub fn with(engine: Engine, identity: Identity, metrics: Metrics, files: Arc<dyn Files>) -> Self {
+        Self::with_workshop(engine, identity, metrics, files, Workshop::default())
     }
 
     /// The same, where analyses are run otherwise.
-    pub fn with_workshop(engine: Engine, identity: Identity, metrics: Metrics, workshop: Workshop) -> Self {
+    pub fn with_workshop(
+        engine: Engine,
+        identity: Identity,
+        metrics: Metrics,
+        files: Arc<dyn Files>,
+        workshop: Workshop,
+    ) -> Self {
         let (verifying, stopping) = (Semaphore::new(1), watch::Sender::new(false));
-        let hub = Hub::default();
-        Self(Arc::new(Inner { engine, identity, metrics, hub, stopping, verifying, workshop }))
+        let (hub, uploading) = (Hub::default(), Semaphore::new(UPLOADS_MAX));
+        let labels = Labels::new(Desk::new(engine.clone()), files);
+        Self(Arc::new(Inner {
+            engine,
+            identity,
+            metrics,
+            labels,
+            uploading,
+            hub,
+            stopping,
+            verifying,
+            workshop,
+        }))
+    }
+
+    /// The application of images and annotations.
+    pub fn labels(&self) -> &Labels {
+        &self.0.labels
+    }
+
+    /// Lets so many in at a time with a file.
+    pub(crate) fn uploading(&self) -> &Semaphore {
+        &self.0.uploading
     }
 
     /// Knows who somebody is.
@@ -124,6 +161,7 @@ impl App {
         asked: Asked,
         key: Option<&Key>,
     ) -> Result<Rendered, Problem> {
+        check_owned(caller, &asked)?;
         let answer = self.ask(caller, asked.collection.clone(), asked.verb.clone(), key).await;
         asked.render(&answer, self.reader().epoch())
     }

@@ -91,7 +91,12 @@ pub const CODES: &[Code] = &[
         "The number is outside of what is retained, or of another epoch. Read the items and go on from `last`.",
     ),
     code(412, "precondition_failed", "It has changed since", "Read the item, and send its new `ETag`."),
-    code(413, "too_large", "The request is too large", "A body has at most 64 KiB, a batch 1 MiB."),
+    code(
+        413,
+        "too_large",
+        "The request is too large",
+        "A body has at most 64 KiB, a batch 1 MiB, an image 20 MiB.",
+    ),
     code(415, "unsupported_media_type", "The content type is not supported", "Send `application/json`."),
     code(422, "invalid", "The request is not valid", "`field` names what is wrong; `detail` says how."),
     code(

@@ -15,7 +15,7 @@ use utoipa::openapi::{
 
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::access::rule_for;
+use crate::access::{SOCKET_PATH, rule_for};
 use crate::codes::code_of;
 use crate::limits::IDEMPOTENCY_KEY_BYTES_MAX;
 use crate::problem::title_of;
@@ -30,6 +30,7 @@ const TAGS: &[(&str, &str)] = &[
     ("events", "Every change of a collection, numbered without gaps."),
     ("batch", "Many commands in one request."),
     ("tasks", "Inventory tasks, processed by one editor at a time, and the stock that they change."),
+    ("labels", "Images, annotated by one person at a time, and their versioned annotations."),
     ("jobs", "Analyses that a queue may deliver twice and that run once."),
     ("audit", "The log of every change, and the proof that nobody changed it."),
     ("policies", "A kind's numbers."),
@@ -159,7 +160,12 @@ fn operations_mut(item: &mut PathItem) -> impl Iterator<Item = (&'static str, &m
 fn complete(method: &str, path: &str, operation: &mut Operation) {
     let is_public = rule_for(method, path).is_none_or(|rule| matches!(rule.may, May::Anyone));
     if !is_public {
-        operation.security = Some(vec![SecurityRequirement::new::<_, _, String>("bearer", [])]);
+        let mut ways = vec![SecurityRequirement::new::<_, _, String>("bearer", [])];
+        if path == SOCKET_PATH {
+            // It can also say who it is by a ticket or its first message.
+            ways.push(SecurityRequirement::default());
+        }
+        operation.security = Some(ways);
     }
     if method == "POST" {
         operation.parameters.get_or_insert_default().push(idempotency_key().into());

@@ -4,6 +4,14 @@ use std::time::Duration;
 
 /// A request body. A document is at most this large; images and batches have their own.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
+/// A form with an image: the file, and room for its name and the form itself.
+pub const UPLOAD_BYTES_MAX: usize = tenure_apps::labels::FILE_BYTES_MAX + 64 * 1024;
+/// Time to send it: 20 MiB in this time are 1.4 Mbit/s.
+pub const UPLOAD_TIME_MAX: Duration = Duration::from_mins(2);
+/// Uploads at once: each is held in memory until it is kept.
+pub const UPLOADS_MAX: usize = 8;
+/// What is read of a file at once on its way out.
+pub const FILE_PIECE_BYTES: usize = 64 * 1024;
 /// A batch of a thousand commands.
 pub const BATCH_BYTES_MAX: usize = 1024 * 1024;
 /// Commands in one batch.
@@ -84,8 +92,8 @@ pub const STREAM_PIECE_BYTES: usize = 8 * 1024;
 pub const SSE_HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
 /// What a socket reads at once; allocated for each of them.
 pub const SOCKET_READ_BYTES: usize = 4 * 1024;
-/// What a socket collects before it writes.
-pub const SOCKET_WRITE_BYTES: usize = 4 * 1024;
+/// What a socket collects before it writes: some forty answers. Grows only as far as it is needed.
+pub const SOCKET_WRITE_BYTES: usize = 16 * 1024;
 /// What it can collect at most: what it collects before it writes, and a piece, with room to spare.
 pub const SOCKET_WRITE_BYTES_MAX: usize = 32 * 1024;
 /// While a socket takes what is written, no more than this is queued for it.

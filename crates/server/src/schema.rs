@@ -166,6 +166,7 @@ impl PartialSchema for PolicySchema {
             .property("ttl_ms", ms("How long it lasts, or how long a heartbeat renews it for."))
             .property("renew", flag("Heartbeats renew it."))
             .property("at_end", one_of("What its end does.", &["release", "advance"]))
+            .property("side", flag("Entered by its name only, by an application: `advance` passes it by."))
             .additional_properties(Some(AdditionalProperties::FreeForm(false)));
         let phase = ["name", "ttl_ms", "renew", "at_end"].into_iter().fold(phase, ObjectBuilder::required);
         let phases = ArrayBuilder::new().items(phase).min_items(Some(1)).max_items(Some(8));
@@ -206,7 +207,7 @@ impl PartialSchema for PolicySchema {
             .property("one_claim_per_session", flag("A session that has a claim gets that one back."))
             .property(
                 "session_exclusive",
-                flag("To another session of the same holder, or to a request without one, the item is held."),
+                flag("To another session of the same holder the item is held; no session is one of them."),
             )
             .property(
                 "max_claims_per_holder",

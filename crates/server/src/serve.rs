@@ -3,10 +3,14 @@
 use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use tenure_apps::files::Folder;
 use tenure_engine::{Engine, StoreError};
 use tokio::net::TcpListener;
 
@@ -83,7 +87,8 @@ impl Server {
         let address = listener.local_addr().map_err(unbound)?;
         identity.start().map_err(ServeError::Store)?;
         let first_key = identity.bootstrap(config.admin_key.clone()).await.map_err(ServeError::Identity)?;
-        let app = App::with_workshop(engine, identity, metrics, workshop);
+        let files = Arc::new(Folder::new(config.files_folder()));
+        let app = App::with_workshop(engine, identity, metrics, files, workshop);
         let limits = config.accept_limits(&trusted);
         let rates = Rates::new(config.rate_groups());
         Ok(Self { app, listener, address, tls, limits, rates, trusted, first_key })
@@ -135,7 +140,13 @@ impl Server {
 pub fn shield(routes: Router, app: &App, rates: Rates, trusted: Vec<Network>) -> Router {
     let gate = Gate { app: app.clone(), rates };
     let front = Front::new(app.metrics().clone(), trusted);
-    routes.layer(from_fn_with_state(gate, gate::pass)).layer(from_fn_with_state(front, front::pass))
+    routes.layer(from_fn_with_state(Arc::new((front, gate)), pass))
+}
+
+/// One layer for both: each would clone and box the routes behind it for every request.
+async fn pass(State(shield): State<Arc<(Front, Gate)>>, request: Request, next: Next) -> Response {
+    let (front, gate) = &*shield;
+    front::pass(front, request, |request| gate::pass(gate, request, next)).await
 }
 
 /// Opens and runs in one go, for whoever needs neither the address nor the first key in between.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tenure_core::command::Complete;
-use tenure_core::{Expect, Guard, ItemId, Reply, Verb};
+use tenure_core::{Expect, Guard, ItemId, Verb};
 
 use super::model::{LineDoc, TaskDoc};
 use super::read::show_line;
@@ -11,16 +11,13 @@ use super::{
     CODE_BYTES_MAX, EditLine, LINES_MAX, Line, Mode, NewLine, NewTask, QUANTITY_MAX, SERIALS_MAX, TASKS,
     TITLE_BYTES_MAX, Task, Tasks, holds, line_id, status,
 };
-use crate::{Actor, Document, Done, Permission, Refusal, Result, put};
+use crate::{Actor, Desk, Document, Done, Permission, Refusal, Result, put, text};
 
 impl Tasks {
     /// Makes a task, as a draft.
     pub async fn create(&self, actor: &Actor, new: NewTask) -> Result<Done<Task>> {
         actor.require(Permission::InventoryManage)?;
-        let title = new.title.trim().to_owned();
-        if title.is_empty() || title.len() > TITLE_BYTES_MAX || title.chars().any(char::is_control) {
-            return Err(Refusal::invalid("title", "has 1 to 200 bytes and no control characters"));
-        }
+        let title = text::title("title", &new.title, TITLE_BYTES_MAX)?;
         if new.lines.len() > LINES_MAX {
             return Err(Refusal::invalid("lines", format!("a task has at most {LINES_MAX} lines")));
         }
@@ -35,16 +32,10 @@ impl Tasks {
             verbs.push(new_line(&id, index + 1, line, None)?);
         }
         let group = Verb::Group(verbs);
-        let done = self.desk.change(actor, &self.collection, "create", || Ok(group.clone())).await?;
+        let done = self.desk.change(actor, &self.collection, Desk::OWN_STEP, || Ok(group.clone())).await?;
         // A retry's own id is not the one that was made.
-        let made = match &done.value {
-            Reply::Group(replies) => replies.iter().find_map(|reply| match reply {
-                Reply::Item { item, .. } if TASKS.has(item.id.as_str()) => Some(item.id.clone()),
-                _ => None,
-            }),
-            _ => None,
-        };
-        let task = self.get(actor, made.ok_or(Refusal::Broken)?.as_str())?;
+        let made = done.written(TASKS)?;
+        let task = self.get(actor, made.id.as_str())?;
         Ok(done.show(task))
     }
 
@@ -65,8 +56,8 @@ impl Tasks {
             let added = new_line(&task.item.id, number, line.clone(), guard.clone())?;
             Ok(Verb::Group(vec![task.put(&task.item.status, &data, guard)?, added]))
         };
-        let done = self.desk.change(actor, &self.collection, "add-line", plan).await?;
-        let line = written_line(&done.value)?;
+        let done = self.desk.change(actor, &self.collection, Desk::OWN_STEP, plan).await?;
+        let line = written_line(&done)?;
         Ok(done.show(line))
     }
 
@@ -97,7 +88,7 @@ impl Tasks {
 
     /// The draft can be processed.
     pub async fn ready(&self, actor: &Actor, id: &str) -> Result<Done<Task>> {
-        self.on_task(actor, id, "ready", |task| match task.item.status.as_str() {
+        self.on_task(actor, id, |task| match task.item.status.as_str() {
             "draft" => Ok(Some(task.put(&status("ready"), &task.data, None)?)),
             "ready" => Ok(None),
             _ => Err(wrong_status(task, "only a draft becomes ready")),
@@ -107,7 +98,7 @@ impl Tasks {
 
     /// Nobody will process it. What was applied stays applied.
     pub async fn cancel(&self, actor: &Actor, id: &str) -> Result<Done<Task>> {
-        self.on_task(actor, id, "cancel", |task| {
+        self.on_task(actor, id, |task| {
             let cancelled = status("cancelled");
             match task.item.status.as_str() {
                 "cancelled" => return Ok(None),
@@ -134,11 +125,11 @@ impl Tasks {
         &self,
         actor: &Actor,
         id: &str,
-        step: &str,
         plan: impl Fn(&Document<TaskDoc>) -> Result<Option<Verb>>,
     ) -> Result<Done<Task>> {
         actor.require(Permission::InventoryManage)?;
-        let done = self.desk.change_if(actor, &self.collection, step, || plan(&self.task(id)?)).await?;
+        let done =
+            self.desk.change_if(actor, &self.collection, Desk::OWN_STEP, || plan(&self.task(id)?)).await?;
         let task = self.get(actor, id)?;
         Ok(match done {
             Some(done) => done.show(task),
@@ -152,7 +143,7 @@ impl Tasks {
         actor: &Actor,
         id: &str,
         line: &str,
-        step: &str,
+        action: &str,
         change: impl Fn(&LineDoc) -> Result<(tenure_core::Status, LineDoc)>,
     ) -> Result<Done<Line>> {
         actor.require(Permission::InventoryManage)?;
@@ -173,19 +164,12 @@ impl Tasks {
             let written = line.put(&status, &data, guard.clone())?;
             Ok(Verb::Group(vec![written, task.put(&task.item.status, &task.data, guard)?]))
         };
-        let done = self.desk.change(actor, &self.collection, step, plan).await;
+        let done = self.desk.change(actor, &self.collection, Desk::OWN_STEP, plan).await;
         let done = done.inspect_err(|refusal| {
             let (who, code) = (&*actor.principal.id, refusal.code());
-            tracing::info!(
-                actor = who,
-                task = id,
-                line,
-                action = step,
-                code,
-                "line action denied: {refusal}"
-            );
+            tracing::info!(actor = who, task = id, line, action, code, "line action denied: {refusal}");
         })?;
-        let line = written_line(&done.value)?;
+        let line = written_line(&done)?;
         Ok(done.show(line))
     }
 }
@@ -195,18 +179,11 @@ fn new_line(task: &ItemId, number: usize, line: NewLine, guard: Option<Guard>) -
     put(&line_id(task, number)?, &status("pending"), &data, Expect::Absent, guard)
 }
 
-/// The line that a change wrote, from the engine's reply: a retry shows what the first one did.
-fn written_line(reply: &Reply) -> Result<Line> {
-    let Reply::Group(replies) = reply else { return Err(Refusal::Broken) };
-    for reply in replies {
-        if let Reply::Item { item, .. } = reply
-            && super::LINES.has(item.id.as_str())
-        {
-            let number = line_number(&item.id).parse().unwrap_or(0);
-            return Ok(show_line(number, Document::of(item.clone())?));
-        }
-    }
-    Err(Refusal::Broken)
+/// The line that a change wrote.
+fn written_line(done: &Done) -> Result<Line> {
+    let item = done.written(super::LINES)?;
+    let number = line_number(&item.id).parse().unwrap_or(0);
+    Ok(show_line(number, Document::of(item)?))
 }
 
 fn line_number(id: &ItemId) -> &str {
@@ -214,7 +191,7 @@ fn line_number(id: &ItemId) -> &str {
 }
 
 /// Refuses a task whose lines are history.
-fn still_open(task: &Document<TaskDoc>) -> Result<()> {
+pub(super) fn still_open(task: &Document<TaskDoc>) -> Result<()> {
     match task.item.status.as_str() {
         "completed" | "cancelled" => Err(wrong_status(task, "its lines cannot change any more")),
         _ => Ok(()),

@@ -8,7 +8,7 @@ use tenure_core::{Refusal as Rule, Reply, Verb};
 
 use super::model::TaskDoc;
 use super::{Beat, Task, Tasks};
-use crate::{Actor, Document, Done, Lock, Permission, Refusal, Result, Time};
+use crate::{Actor, Desk, Document, Done, Lock, Permission, Refusal, Result, Time};
 
 const REQUEST_RELEASE: &str = "request-release";
 
@@ -80,10 +80,10 @@ impl Tasks {
         actor: &Actor,
         id: &str,
         permission: Permission,
-        step: &str,
+        action: &str,
         plan: impl Fn(&Document<TaskDoc>) -> Result<Verb>,
     ) -> Result<Done<Task>> {
-        let done = self.ask_lock(actor, id, permission, step, plan).await?;
+        let done = self.ask_lock(actor, id, permission, action, plan).await?;
         let task = self.get(actor, id)?;
         Ok(done.show(task))
     }
@@ -93,47 +93,39 @@ impl Tasks {
         actor: &Actor,
         id: &str,
         permission: Permission,
-        step: &str,
+        action: &str,
         plan: impl Fn(&Document<TaskDoc>) -> Result<Verb>,
     ) -> Result<Done> {
         let who = &*actor.principal.id;
         let asked = async {
             actor.require(permission)?;
             let plan = || plan(&self.task(id)?);
-            let done = self.desk.change(actor, &self.collection, step, plan).await;
-            done.map_err(|refusal| self.plain(id, step, refusal))
+            let done = self.desk.change(actor, &self.collection, Desk::OWN_STEP, plan).await;
+            done.map_err(|refusal| self.plain(id, action, refusal))
         };
         match asked.await {
             Ok(done) => {
                 // A heartbeat every ten seconds tells nobody anything; a refused one does.
-                if step != "heartbeat" {
-                    tracing::info!(actor = who, task = id, action = step, "task lock");
+                if action != "heartbeat" {
+                    tracing::info!(actor = who, task = id, action, "task lock");
                 }
                 Ok(done)
             }
             Err(refusal) => {
                 let code = refusal.code();
-                tracing::info!(actor = who, task = id, action = step, code, "task lock denied: {refusal}");
+                tracing::info!(actor = who, task = id, action, code, "task lock denied: {refusal}");
                 Err(refusal)
             }
         }
     }
 
-    /// The task points at its last claim, which may be over: then nobody holds it, whoever held it last.
-    fn plain(&self, id: &str, step: &str, refusal: Refusal) -> Refusal {
-        let over = match refusal.rule() {
-            Some(Rule::NotHolder { .. }) => true,
-            // Whoever asks somebody else to let go has lost nothing.
-            Some(Rule::Lost { .. }) => step == REQUEST_RELEASE,
-            Some(Rule::NotFound { what, .. }) => &**what == "claim",
-            _ => false,
-        };
-        let held = self.task(id).and_then(|task| {
-            self.desk.holding(&self.collection, &task.item, self.desk.now_ms()).map(|claim| (task, claim))
-        });
-        match (over, held) {
-            (true, Ok((task, None))) => Rule::NotHeld { item: task.item.id.clone() }.into(),
-            _ => refusal,
+    /// Whoever asks somebody else to let go has lost nothing.
+    fn plain(&self, id: &str, action: &str, refusal: Refusal) -> Refusal {
+        let Ok(item) = self.task(id).map(|task| task.item.id.clone()) else { return refusal };
+        let is_lost = matches!(refusal.rule(), Some(Rule::Lost { .. })) && action == REQUEST_RELEASE;
+        if is_lost && matches!(self.desk.is_held(&self.collection, &item), Ok(false)) {
+            return Rule::NotHeld { item }.into();
         }
+        self.desk.plain(&self.collection, &item, refusal)
     }
 }

@@ -37,8 +37,7 @@ pub(crate) fn is_holder(
     claim: &Claim,
     session: Option<&SessionId>,
 ) -> bool {
-    let same_session = session.is_some() && claim.session.as_ref() == session;
-    claim.holder.id == draft.actor.id && (same_session || !policy.session_exclusive)
+    claim.holder.id == draft.actor.id && (!policy.session_exclusive || claim.session.as_ref() == session)
 }
 
 /// The actor's own active claim, with the right token if one is given.

@@ -6,7 +6,7 @@ use tenure_core::{AtEnd, Phase, Policy, Refusal, Status};
 use crate::world::status;
 
 fn phase(name: &str, ttl_ms: i64, renew: bool, at_end: AtEnd) -> Phase {
-    Phase { name: name.into(), ttl_ms, renew, at_end }
+    Phase { name: name.into(), ttl_ms, renew, at_end, side: false }
 }
 
 fn words(statuses: &[Status]) -> Vec<&str> {
@@ -43,7 +43,10 @@ fn t21_the_task_preset_has_the_defaults_of_the_requirements() {
 fn r07_the_raffle_preset_has_the_defaults_of_the_requirements() {
     let policy = Policy::raffle();
     let selection = phase("selection", 600_000, false, AtEnd::Advance);
-    assert_eq!(policy.phases, [selection, phase("checkout", 300_000, false, AtEnd::Release)]);
+    let (walk, side): (Vec<_>, Vec<_>) = policy.phases.iter().cloned().partition(|phase| !phase.side);
+    assert_eq!(walk, [selection, phase("checkout", 300_000, false, AtEnd::Release)]);
+    let side: Vec<_> = side.iter().map(|phase| (&*phase.name, phase.ttl_ms)).collect();
+    assert_eq!(side, [("paying", 360_000), ("verification", 43_200_000)]);
     assert_eq!(policy.max_items, 10);
     assert!(policy.one_claim_per_session && !policy.create_on_claim && !policy.session_exclusive);
     assert_eq!((policy.idle_guard_ms, policy.rolling_ms), (None, None));
@@ -97,6 +100,8 @@ fn a_policy_that_cannot_work_is_refused_with_the_fields_name() {
         ("phases[0].ttl_ms", |p| p.phases[0].ttl_ms = -1),
         ("phases[1].ttl_ms", |p| p.phases[1].ttl_ms = TTL_MS_MAX + 1),
         ("phases[1].at_end", |p| p.phases[1].at_end = AtEnd::Advance),
+        ("phases[0].side", |p| p.phases[0].side = true),
+        ("phases[0].at_end", |p| p.phases[1].side = true),
         ("idle_guard_ms", |p| p.idle_guard_ms = Some(999)),
         ("idle_guard_ms", |p| p.idle_guard_ms = Some(TTL_MS_MAX + 1)),
         ("idle_guard_ms", |p| {

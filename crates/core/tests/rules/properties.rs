@@ -80,7 +80,7 @@ fn a_policy() -> impl Strategy<Value = Policy> {
                 .enumerate()
                 .map(|(index, (ttl_ms, renew, advance))| {
                     let at_end = if advance && index < last { AtEnd::Advance } else { AtEnd::Release };
-                    Phase { name: format!("p{index}").into(), ttl_ms, renew, at_end }
+                    Phase { name: format!("p{index}").into(), ttl_ms, renew, at_end, side: false }
                 })
                 .collect();
             let first_ms = phases[0].ttl_ms;

@@ -16,7 +16,7 @@ fn held(item: &str, until_ms: i64) -> Unavailable {
 
 fn all() -> Vec<(&'static str, &'static str, Refusal)> {
     let delayed = Why::Delayed { holder: person("ana"), until_ms: t(7) };
-    let session = Some(tenure_core::SessionId::new("w-1").unwrap());
+    let session = tenure_core::SessionId::new("w-1").ok();
     let in_session = Why::Held { holder: person("ana"), session, since_ms: t(0), until_ms: t(5) };
     let finished = Why::Finished { status: status("sold") };
     let not_claimable = Why::NotClaimable { status: status("draft") };

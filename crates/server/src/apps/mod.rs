@@ -2,28 +2,34 @@
 //! be done and what comes of it is the application's and the engine's.
 
 mod jobs;
+mod labels;
+mod served;
 mod tasks;
+mod upload;
 
 use std::fmt;
 
 use axum::http::StatusCode;
 use serde::Serialize;
 use tenure_apps::{Actor, Desk, Done, Permission, Refusal, RequestKey};
+use tenure_core::Verb;
+use tenure_core::command::Complete;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::access::{Role, Roles};
-use crate::command::Rendered;
+use crate::command::{Asked, Rendered};
 use crate::idempotency::Key;
 use crate::problem::from_store;
 use crate::{App, Caller, Problem};
 
 /// Every application's routes, with their part of the document.
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::default().merge(tasks::routes()).merge(jobs::routes())
+    OpenApiRouter::default().merge(tasks::routes()).merge(labels::routes()).merge(jobs::routes())
 }
 
 /// The refusals that are a route's own, by application.
-pub(crate) const REFUSALS: &[&[crate::document::Refusals]] = &[tasks::REFUSALS, jobs::REFUSALS];
+pub(crate) const REFUSALS: &[&[crate::document::Refusals]] =
+    &[tasks::REFUSALS, labels::REFUSALS, jobs::REFUSALS];
 
 /// Which roles have a permission. The access table says the same by route.
 const PERMISSIONS: &[(Permission, Roles)] = &[
@@ -33,6 +39,41 @@ const PERMISSIONS: &[(Permission, Roles)] = &[
     (Permission::JobsQueue, Roles::WRITE),
     (Permission::JobsRun, Roles::RUN),
 ];
+
+/// Collections of one application, with the permission for their locks.
+const LOCKS: &[(&str, Permission)] = &[
+    (tenure_apps::tasks::COLLECTION, Permission::InventoryManage),
+    (tenure_apps::jobs::COLLECTION, Permission::JobsRun),
+];
+
+/// The general routes give nobody more than an application's own: its documents are written through it,
+/// and its locks need its permission. An administrator may mend what is broken; the audit log says so.
+pub(crate) fn check_owned(caller: &Caller, asked: &Asked) -> Result<(), Problem> {
+    let permissions = permissions_of(caller.role);
+    if writes_own(asked) && !permissions.contains(&Permission::Override) {
+        let detail = format!("what is in {} is written by its application; use its routes", asked.collection);
+        return Err(Problem::forbidden(detail));
+    }
+    let locks = LOCKS.iter().find(|(known, _)| *known == asked.collection.as_str());
+    match locks {
+        Some((_, permission)) if !permissions.contains(permission) => {
+            Err(Refusal::Forbidden { permission: *permission }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// It writes an application's document.
+fn writes_own(asked: &Asked) -> bool {
+    let own = |item| tenure_apps::is_own(&asked.collection, item);
+    match &asked.verb {
+        Verb::PutItem(put) => own(Some(&put.write.item)),
+        Verb::DeleteItem { item, .. } => own(Some(item)),
+        Verb::Complete(Complete { status: None, data: None, items, .. }) if items.is_empty() => false,
+        Verb::Complete(_) => own(None),
+        _ => false,
+    }
+}
 
 /// Where the applications work.
 fn desk(app: &App) -> Desk {
@@ -79,6 +120,14 @@ impl From<Refusal> for Problem {
             Refusal::NotFound { what, id } => Self::not_found(what, id),
             Refusal::Forbidden { permission } => {
                 Self::forbidden(detail).with("permission", permission.as_str())
+            }
+            Refusal::NotAuthor { what, id, author } => {
+                let problem = Self::forbidden(detail).with("what", what).with("id", id);
+                problem.with("author", serde_json::json!(author))
+            }
+            Refusal::Lost { what, id, holder } => {
+                let problem = Self::new(StatusCode::GONE, "lost", detail).with("what", what).with("id", id);
+                problem.with("holder", serde_json::json!(holder))
             }
             Refusal::WrongStatus { what, id, status, .. } => {
                 let problem = Self::new(StatusCode::CONFLICT, "wrong_status", detail);

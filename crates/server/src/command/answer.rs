@@ -38,7 +38,8 @@ impl Rendered {
         Ok(Self { status: StatusCode::OK, body: Some(body), etag: None, location: None, replayed: false })
     }
 
-    fn no_content() -> Self {
+    /// Nothing to show, with 204.
+    pub(crate) fn no_content() -> Self {
         Self { status: StatusCode::NO_CONTENT, body: None, etag: None, location: None, replayed: false }
     }
 

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tenure_apps::jobs::{TextAnalyst, Workshop};
@@ -47,11 +47,20 @@ impl Config {
             let reason = "is not set: a retried POST /v1/keys cannot be answered by another node";
             warnings.push(ConfigError::new("secret", reason));
         }
+        if self.database_url.is_some() && self.files.dir.is_none() {
+            let reason = "is not set: files stay on the node that they were uploaded to";
+            warnings.push(ConfigError::new("files.dir", reason));
+        }
         if self.jobs.runner_url.as_ref().is_some_and(|url| url.starts_with("http://")) {
             let reason = "sends analyses, and the key if there is one, without TLS";
             warnings.push(ConfigError::new("jobs.runner_url", reason));
         }
         warnings
+    }
+
+    /// The folder with uploaded files.
+    pub fn files_folder(&self) -> PathBuf {
+        self.files.dir.clone().unwrap_or_else(|| self.data.join("files"))
     }
 
     fn check_stores(&self, wrong: &mut impl FnMut(&str, &str)) {
@@ -66,6 +75,9 @@ impl Config {
         }
         if self.redis.is_some() && self.database_url.is_none() {
             wrong("redis", "is for many nodes over one database: set database_url too");
+        }
+        if self.files.dir.as_ref().is_some_and(|folder| folder.exists() && !folder.is_dir()) {
+            wrong("files.dir", "is no folder");
         }
         if self.secret.as_ref().is_some_and(|secret| secret.expose().len() < 32) {
             wrong("secret", "must have at least 32 characters");

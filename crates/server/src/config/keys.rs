@@ -50,6 +50,11 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key("secret_file", Takes::Text, "Where that secret is kept. Not set: secret.key in the data folder."),
     key(
+        "files.dir",
+        Takes::Text,
+        "The folder with uploaded files. Not set: files in the data folder. Shared by all nodes over one database.",
+    ),
+    key(
         "tls.cert",
         Takes::Text,
         "The certificate chain, as PEM. With tls.key: serve HTTPS. Read again on SIGHUP.",
@@ -117,7 +122,6 @@ pub(super) const KEYS: &[Key] = &[
         Takes::List,
         "Other sites whose pages may use sessions and sockets: https://app.example.",
     ),
-    key("retention.events_days", Takes::Number, "Events and ended claims are kept so long; 0 for ever."),
     key(
         "jobs.at_once",
         Takes::Number,

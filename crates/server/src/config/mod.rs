@@ -72,6 +72,8 @@ pub struct Config {
     pub secret: Option<Secret>,
     /// Where that is kept.
     pub secret_file: Option<PathBuf>,
+    /// Uploaded files.
+    pub files: Uploads,
     /// HTTPS.
     pub tls: TlsFiles,
     /// Logs.
@@ -86,10 +88,16 @@ pub struct Config {
     pub sessions: Sessions,
     /// Proxies and sites.
     pub network: Networks,
-    /// How long things are kept.
-    pub retention: Retention,
     /// Who runs analyses.
     pub jobs: Jobs,
+}
+
+/// Uploaded files.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Uploads {
+    /// Where they are kept.
+    pub dir: Option<PathBuf>,
 }
 
 /// HTTPS.
@@ -200,14 +208,6 @@ pub struct Networks {
     pub allowed_origins: Vec<String>,
 }
 
-/// How long things are kept.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Retention {
-    /// Events and ended claims; 0 for ever.
-    pub events_days: u64,
-}
-
 /// Who runs analyses.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -239,6 +239,7 @@ impl Default for Config {
             admin_key: None,
             secret: None,
             secret_file: None,
+            files: Uploads::default(),
             tls: TlsFiles::default(),
             log: Log::default(),
             limits: Limits::default(),
@@ -246,7 +247,6 @@ impl Default for Config {
             jwt: Jwt::default(),
             sessions: Sessions::default(),
             network: Networks::default(),
-            retention: Retention::default(),
             jobs: Jobs::default(),
         }
     }

@@ -54,6 +54,7 @@ fn full() -> Config {
         admin_key: secret(),
         secret: secret(),
         secret_file: path(),
+        files: Uploads { dir: path() },
         tls: TlsFiles { cert: path(), key: path() },
         jwt: Jwt {
             algorithm: Some(Algorithm::HS256),
@@ -91,6 +92,10 @@ fn unknown_keys_are_refused_with_a_suggestion() {
     );
     check("[limit]\nconnections = 3", "limit: is not a key; did you mean limits? (in tenure.toml)");
     check("colour = \"red\"", "colour: is not a key (in tenure.toml)");
+    check(
+        "[retention]\nevents_days = 3",
+        "retention: cannot be set: events are kept for ever (in tenure.toml)",
+    );
     check("limits = 3", "limits: is a section, not a key (in tenure.toml)");
 }
 
@@ -194,4 +199,14 @@ fn the_servers_secret_is_made_once_and_for_its_owner_alone() {
     assert_eq!(config.identity().unwrap().secret.derive("x", &[]), first);
     let mode = std::fs::metadata(config.data.join("secret.key")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn files_are_in_the_data_folder_unless_another_is_named() {
+    let folder = |text: &str| Config::parse(text).unwrap().files_folder();
+    assert_eq!(folder("data = \"d\""), PathBuf::from("d/files"));
+    assert_eq!(folder("data = \"d\"\n[files]\ndir = \"f\""), PathBuf::from("f"));
+    assert_eq!(errors("[files]\ndir = \"Cargo.toml\""), ["files.dir: is no folder"]);
+    let shared = Config::parse("database_url = \"postgres://db\"").unwrap();
+    assert!(shared.warnings().iter().any(|warning| warning.key == "files.dir"));
 }

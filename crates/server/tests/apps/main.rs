@@ -8,6 +8,8 @@ mod faulty;
 #[expect(dead_code, reason = "the harness is shared with the other routes' tests")]
 mod server;
 
+mod access;
 mod jobs;
+mod labels;
 mod runner;
 mod tasks;

@@ -1,9 +1,12 @@
 //! A server in this process, with a clock that is moved by hand.
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use serde_json::Value;
+use tenure_apps::files::InMemory;
 use tenure_core::CollectionKey;
 use tenure_engine::{Engine, ManualClock, Options};
 use tenure_server::identity::{Identity, Secret, ServerSecret, Settings};
@@ -83,7 +86,7 @@ impl World {
         let identity = Identity::new(engine.clone(), settings).unwrap();
         identity.start().unwrap();
         identity.bootstrap(Some(Secret::new(ADMIN))).await.unwrap();
-        let app = App::with(engine.clone(), identity, metrics);
+        let app = App::with(engine.clone(), identity, metrics, Arc::new(InMemory::default()));
         let (routes, _) = router(app.clone());
         // A route that nobody wrote into the table.
         let routes = routes.route("/forgotten", axum::routing::get(|| async { "reached" }));

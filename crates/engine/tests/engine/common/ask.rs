@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tenure_core::command::{Acquire, Complete, Expect, PutItem};
-use tenure_core::{Command, Hash, ItemWrite, Policy, SessionId, Status, Verb};
+use tenure_core::{Command, Hash, ItemWrite, Json, Policy, SessionId, Status, Verb};
 use tenure_engine::{Idempotency, Request};
 
 use super::{LOCKS, item, key, person};
@@ -42,6 +42,10 @@ impl Ask {
 
     pub(crate) fn ttl(self, ttl_ms: i64) -> Self {
         self.edit(|acquire| acquire.ttl_ms = Some(ttl_ms))
+    }
+
+    pub(crate) fn data(self, data: Json) -> Self {
+        self.edit(|acquire| acquire.data = Some(data))
     }
 
     pub(crate) fn session(self, session: &str) -> Self {

@@ -10,7 +10,7 @@ use tenure_core::{
 };
 
 use super::Trial;
-use super::timers::{ends, enters, lease_end, phase_of, renewable};
+use super::timers::{after, ends, enters, lease_end, phase_of, renewable};
 
 impl Trial<'_> {
     pub(super) fn acquire(&mut self, ask: &Acquire) -> Result<Reply, Refusal> {
@@ -149,8 +149,8 @@ impl Trial<'_> {
         Ok(Err(Unavailable { item: id.clone(), why }))
     }
 
-    /// The holder itself, once more. Workers share a principal, so some kinds ask for the session, too, and
-    /// there two who name none are two.
+    /// The holder itself, once more. Workers share a principal, so some kinds ask for the session, too; to
+    /// name none is then a session like any other.
     fn comes_again(&self, claim: &Claim, session: Option<&SessionId>) -> bool {
         if claim.holder.id != self.actor.id {
             return false;
@@ -158,6 +158,7 @@ impl Trial<'_> {
         match (self.policy.session_exclusive, &claim.session, session) {
             (false, _, _) => true,
             (true, Some(theirs), Some(ours)) => theirs == ours,
+            (true, None, None) => true,
             (true, _, _) => false,
         }
     }
@@ -265,11 +266,30 @@ impl Trial<'_> {
 
     pub(super) fn advance(&mut self, number: u64) -> Result<Reply, Refusal> {
         let claim = self.mine(number, None)?;
-        let next = phase_of(&self.policy, &claim).and_then(|(index, _)| self.policy.phases.get(index + 1));
+        let next = phase_of(&self.policy, &claim).and_then(|(index, _)| after(&self.policy, index));
         let Some(next) = next.cloned() else {
             return Err(Refusal::WrongPhase { phase: claim.phase.clone() });
         };
         self.happens(enters(&claim, &next, self.now_ms));
+        Ok(Reply::Claim { claim: self.now_is(number) })
+    }
+
+    pub(super) fn enter(&mut self, number: u64, name: &str, ttl_ms: Option<i64>) -> Result<Reply, Refusal> {
+        let Some(mut phase) = self.policy.phases.iter().find(|phase| *phase.name == *name).cloned() else {
+            return Err(Refusal::invalid("phase", "unknown"));
+        };
+        if let Some(asked_ms) = ttl_ms {
+            if asked_ms < 1 || asked_ms > phase.ttl_ms {
+                return Err(Refusal::invalid("ttl_ms", "out of bounds"));
+            }
+            phase.ttl_ms = asked_ms;
+        }
+        let claim = self.mine(number, None)?;
+        let on_the_walk = phase_of(&self.policy, &claim).is_some_and(|(_, current)| !current.side);
+        if *claim.phase == *name || (on_the_walk && !phase.side) {
+            return Err(Refusal::WrongPhase { phase: claim.phase.clone() });
+        }
+        self.happens(enters(&claim, &phase, self.now_ms));
         Ok(Reply::Claim { claim: self.now_is(number) })
     }
 

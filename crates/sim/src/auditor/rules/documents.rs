@@ -1,7 +1,5 @@
 //! Writing and deleting items.
 
-use std::sync::Arc;
-
 use tenure_core::command::PutItem;
 use tenure_core::event::{Acted, Written};
 use tenure_core::refusal::Unavailable;
@@ -71,7 +69,7 @@ impl Trial<'_> {
                     return Err(Refusal::NotHeld { item: item.id.clone() });
                 };
                 if claim.holder.id != self.actor.id {
-                    return Err(is_held(&item, &claim));
+                    return Err(is_held(&item, &claim, self.policy.session_exclusive));
                 }
                 match *token {
                     Some(given) if !(claim.number..=claim.token).contains(&given) => {

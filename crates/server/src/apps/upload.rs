@@ -1,0 +1,157 @@
+//! What comes to a project's images: a form with a file, or JSON about a file that is kept elsewhere.
+
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Limited};
+use multer::{Constraints, Error, Field, Multipart, SizeLimit};
+use tenure_apps::labels::{FILE_BYTES_MAX, NAME_BYTES_MAX, NewImage};
+use tokio::sync::SemaphorePermit;
+use utoipa::ToSchema;
+
+use crate::body::Body;
+use crate::idempotency::Key;
+use crate::limits::{UPLOAD_BYTES_MAX, UPLOAD_TIME_MAX};
+use crate::params::no_query;
+use crate::{App, Problem};
+
+/// What came.
+pub(super) enum Upload<'a> {
+    /// About a file elsewhere.
+    Metadata(Body<NewImage>),
+    /// The file itself, and its slot, to be held as long as the bytes are.
+    File { name: String, bytes: Bytes, key: Option<Key>, slot: SemaphorePermit<'a> },
+}
+
+/// A form with an image.
+#[derive(ToSchema)]
+#[schema(as = ImageUpload)]
+#[expect(dead_code, reason = "only the document is made of it")]
+pub(super) struct UploadForm {
+    /// PNG, JPEG or WebP, up to 20 MiB and 50 megapixels. What it is shows in its content.
+    #[schema(value_type = String, format = Binary)]
+    file: Vec<u8>,
+    /// What people call it; the file's own name if it is left out.
+    #[schema(min_length = 1, max_length = 200)]
+    name: Option<String>,
+}
+
+/// Reads a request to the end, within the limits.
+pub(super) async fn read(app: &App, request: Request) -> Result<Upload<'_>, Problem> {
+    let Some(boundary) = boundary(request.headers()) else {
+        return Ok(Upload::Metadata(Body::from_request(request, app).await?));
+    };
+    no_query(request.uri())?;
+    // Turned away rather than queued: whoever waits would wait with a file in hand.
+    let slot = app.uploading().try_acquire().map_err(|_| {
+        let detail = "too many uploads at once; try again shortly";
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail).retry(1)
+    })?;
+    let (parts, body) = request.into_parts();
+    let body = Limited::new(body, UPLOAD_BYTES_MAX).into_data_stream();
+    let limits = SizeLimit::new()
+        .whole_stream(UPLOAD_BYTES_MAX as u64)
+        .for_field("file", FILE_BYTES_MAX as u64)
+        .for_field("name", NAME_BYTES_MAX as u64);
+    let form = Multipart::with_constraints(body, boundary, Constraints::new().size_limit(limits));
+    let read = within(UPLOAD_TIME_MAX, form_of(form));
+    let (name, bytes) = read.await?;
+    let key = key_of(&parts.method, &parts.uri, &parts.headers, &name, &bytes)?;
+    Ok(Upload::File { name, bytes, key, slot })
+}
+
+async fn within<T>(time: Duration, read: impl Future<Output = Result<T, Problem>>) -> Result<T, Problem> {
+    let late = || Problem::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body took too long");
+    tokio::time::timeout(time, read).await.map_err(|_| late())?
+}
+
+/// The file and its name.
+async fn form_of(mut form: Multipart<'_>) -> Result<(String, Bytes), Problem> {
+    let (mut file, mut name, mut own_name) = (None, None, None);
+    while let Some(field) = form.next_field().await.map_err(|error| broken(&error, "body"))? {
+        match field.name() {
+            Some("file") if file.is_none() => {
+                own_name = field.file_name().map(last_part);
+                file = Some(bytes_of(field, "file").await?);
+            }
+            Some("name") if name.is_none() => {
+                let bytes = bytes_of(field, "name").await?;
+                let text = String::from_utf8(bytes.into());
+                name = Some(text.map_err(|_| Problem::invalid("name", "is not UTF-8"))?);
+            }
+            Some(known @ ("file" | "name")) => return Err(Problem::invalid(known, "stands twice")),
+            // Not repeated as it came: it is anybody's words.
+            Some(_) => return Err(Problem::invalid("body", "has a field besides `file` and `name`")),
+            None => return Err(Problem::invalid("body", "has a field without a name")),
+        }
+    }
+    let file = file.ok_or_else(|| Problem::invalid("file", "is missing"))?;
+    let name = name.or(own_name).ok_or_else(|| Problem::invalid("name", "is missing"))?;
+    Ok((name, file))
+}
+
+async fn bytes_of(field: Field<'_>, name: &str) -> Result<Bytes, Problem> {
+    field.bytes().await.map_err(|error| broken(&error, name))
+}
+
+/// Browsers send a name, some a whole path of the person's own machine.
+fn last_part(name: &str) -> String {
+    let last = name.rsplit(['/', '\\']).next().unwrap_or("");
+    last.chars().filter(|letter| !letter.is_control()).collect()
+}
+
+fn broken(error: &Error, field: &str) -> Problem {
+    let too_large = |what: &str, limit: u64| {
+        let detail = format!("{what} has more than {limit} bytes");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", detail)
+    };
+    match error {
+        Error::FieldSizeExceeded { limit, .. } if field == "name" => {
+            Problem::invalid("name", format!("has more than {limit} bytes"))
+        }
+        Error::FieldSizeExceeded { limit, .. } => too_large("the file", *limit),
+        Error::StreamSizeExceeded { limit } => too_large("the body", *limit),
+        Error::StreamReadFailed(cause) if cause.is::<http_body_util::LengthLimitError>() => {
+            too_large("the body", UPLOAD_BYTES_MAX as u64)
+        }
+        _ => Problem::new(StatusCode::BAD_REQUEST, "malformed", "the form cannot be read to its end"),
+    }
+}
+
+/// The boundary, if it is a form.
+fn boundary(headers: &HeaderMap) -> Option<String> {
+    let content_type = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    multer::parse_boundary(content_type).ok()
+}
+
+/// The same file under the same name is the same request: each try has another boundary.
+fn key_of(
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+    name: &str,
+    bytes: &[u8],
+) -> Result<Option<Key>, Problem> {
+    if !headers.contains_key("idempotency-key") {
+        return Ok(None);
+    }
+    let file = tenure_apps::files::FileId::of(bytes);
+    Key::of(method, uri, headers, format!("{}\n{name}", file.as_str()).as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_files_name_is_its_last_part() {
+        let check = |name: &str, expected: &str| assert_eq!(last_part(name), expected);
+        check("crossing.png", "crossing.png");
+        check(r"C:\pictures\crossing.png", "crossing.png");
+        check("../../etc/passwd", "passwd");
+        check("a\r\nb.png", "ab.png");
+        check("pictures/", "");
+    }
+}
