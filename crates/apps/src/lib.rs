@@ -35,5 +35,5 @@ pub use time::Time;
 /// the application would be worth nothing if anybody could write around it. Without an item: some item of the
 /// collection is.
 pub fn is_own(collection: &CollectionKey, item: Option<&ItemId>) -> bool {
-    tasks::is_own(collection) || labels::is_own(collection, item)
+    tasks::is_own(collection) || jobs::is_own(collection) || labels::is_own(collection, item)
 }

@@ -41,7 +41,10 @@ const PERMISSIONS: &[(Permission, Roles)] = &[
 ];
 
 /// Collections of one application, with the permission for their locks.
-const LOCKS: &[(&str, Permission)] = &[(tenure_apps::tasks::COLLECTION, Permission::InventoryManage)];
+const LOCKS: &[(&str, Permission)] = &[
+    (tenure_apps::tasks::COLLECTION, Permission::InventoryManage),
+    (tenure_apps::jobs::COLLECTION, Permission::JobsRun),
+];
 
 /// The general routes give nobody more than an application's own: its documents are written through it,
 /// and its locks need its permission. An administrator may mend what is broken; the audit log says so.
