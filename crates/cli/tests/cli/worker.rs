@@ -265,10 +265,10 @@ fn j05_a_lost_lock_stops_the_command_before_the_deadline() {
         let ttl = Duration::from_secs(4);
         let worker = w.worker(&command, &["--ttl", "4s"]);
         until("it runs", || has(&log, "ready"));
+        // It goes on with what runs, and must not take the same one up again once that is lost.
+        worker.send(Signal::TERM);
         let forced = Instant::now();
         w.server.answer(&["release", &format!("analysis/queue/{id}"), "--force", "--reason", "it hangs"]);
-        // It must not take the same one up again.
-        worker.send(Signal::TERM);
         let (code, said) = worker.end();
         assert_eq!(code, Some(0), "{said}");
         assert!(forced.elapsed() < ttl, "{id}: {:?}", forced.elapsed());
