@@ -15,6 +15,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use tenure_core::Hash;
 
 /// The SHA-256 of a file's bytes, as 64 hexadecimal digits. It can be nothing else, so no path is ever made
 /// of somebody's words.
@@ -45,7 +46,7 @@ pub struct InMemory {
 impl FileId {
     /// The id of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        Self(Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect())
+        Self(Hash(Sha256::digest(bytes).into()).to_string())
     }
 
     /// Its digits.

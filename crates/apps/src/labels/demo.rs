@@ -73,7 +73,8 @@ fn shapes(number: u32) -> Vec<Shape> {
     // Each in a column of its own, so that none hides another.
     let shape = |column: u32| {
         let side = 60 + next(80);
-        let colour = [80 + next(150), 80 + next(150), 80 + next(150)].map(|value| value.min(255) as u8);
+        let colour =
+            [80 + next(150), 80 + next(150), 80 + next(150)].map(|value: u32| value.to_le_bytes()[0]);
         let class = CLASSES[next(3) as usize];
         Shape { class, colour, x: column * 160 + next(160 - side), y: next(SIZE.1 - side), side }
     };

@@ -79,7 +79,7 @@ impl Geometry {
                 let first = points[0];
                 let is_line = points.windows(2).all(|pair| {
                     let ([ax, ay], [bx, by]) = (pair[0], pair[1]);
-                    (ax - first[0]) * (by - first[1]) == (ay - first[1]) * (bx - first[0])
+                    ((ax - first[0]) * (by - first[1]) - (ay - first[1]) * (bx - first[0])).abs() < SLACK
                 });
                 if is_line {
                     return Err(Refusal::invalid("geometry.points", "lie on one line: nothing is inside"));

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     fn drawn(width: u32, height: u32) -> DynamicImage {
-        let pixel = |x: u32, y: u32| Rgb([(x % 256) as u8, (y % 256) as u8, 90]);
+        let pixel = |x: u32, y: u32| Rgb([x.to_le_bytes()[0], y.to_le_bytes()[0], 90]);
         RgbImage::from_fn(width, height, pixel).into()
     }
 

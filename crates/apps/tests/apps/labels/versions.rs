@@ -290,7 +290,7 @@ async fn an_image_shows_its_own_annotations() {
     let ids = |annotations: Vec<tenure_apps::labels::Annotation>| -> Vec<String> {
         annotations.into_iter().map(|annotation| annotation.id).collect()
     };
-    assert_eq!(ids(w.annotations(&one).await), [mine.id.clone()]);
+    assert_eq!(ids(w.annotations(&one).await), std::slice::from_ref(&mine.id));
     assert_eq!((mine.project_id.as_str(), mine.image_id.as_str()), (PROJECT, one.as_str()));
     let strange = PageQuery { after: Some("not a cursor".to_owned()), limit: None };
     assert_eq!(code(&w.labels.annotations(PROJECT, &one, strange).await), "invalid");

@@ -95,7 +95,7 @@ pub(crate) fn edit(x: f64, version: u64) -> EditAnnotation {
 
 /// A picture in this format.
 pub(crate) fn picture(width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
-    let image = RgbImage::from_fn(width, height, |x, y| Rgb([(x % 256) as u8, (y % 256) as u8, 128]));
+    let image = RgbImage::from_fn(width, height, |x, y| Rgb([x.to_le_bytes()[0], y.to_le_bytes()[0], 128]));
     let mut bytes = Cursor::new(Vec::new());
     DynamicImage::from(image).write_to(&mut bytes, format).expect("is written");
     bytes.into_inner()
