@@ -9,4 +9,7 @@ pub mod cargo;
 pub mod house;
 pub mod plan;
 pub mod run;
+pub mod schemathesis;
+mod server;
 pub mod tools;
+pub mod web;

@@ -25,6 +25,10 @@ pub enum Action {
     House,
     /// Checks the dependencies against `deny.toml`.
     Deny,
+    /// Tests the API from its own document.
+    Schemathesis,
+    /// Tests what browsers get.
+    Web,
 }
 
 /// The steps.
@@ -34,6 +38,8 @@ pub const STEPS: &[Step] = &[
     step("house", "the layers and the house rules hold", Action::House).needs(&["git"]),
     cargo("clippy", "no warning anywhere", &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
     cargo("tests", "unit, integration and documentation tests pass", &["test", "--workspace", "--locked"]).needs(&["git", "strace"]),
+    step("schemathesis", "the API answers as its document says", Action::Schemathesis).needs(&["python3"]),
+    step("web", "types, logic and SDK of what browsers get", Action::Web).needs(&["npm"]),
     step("deny", "dependencies: bans, licences, sources", Action::Deny),
     cargo("sim", "a thousand seeds satisfy the auditor", &["run", "--release", "--locked", "--package", "tenure-sim", "--", "--seeds", "1000"]),
 ];

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::cargo::{self, Workspace};
 use crate::plan::{Action, STEPS, Step};
-use crate::{house, tools};
+use crate::{house, schemathesis, tools, web};
 
 /// How to run the steps.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ enum Outcome {
 pub fn test(workspace: &Workspace, options: &Options) -> Result<(), String> {
     let steps = options.chosen();
     // Before the first step, so that nobody learns after ten minutes that a package is missing.
-    tools::provide(&steps)?;
+    tools::provide(&steps, workspace)?;
     let mut results = Vec::new();
     let mut stopped = false;
     for step in steps {
@@ -74,6 +74,8 @@ fn take(workspace: &Workspace, step: &Step) -> Outcome {
         Action::Cargo(arguments) => cargo::run(arguments),
         Action::House => house::check(workspace).and_then(|findings| house::report(&findings)),
         Action::Deny => tools::deny(workspace),
+        Action::Schemathesis => schemathesis::test(workspace),
+        Action::Web => web::test(workspace),
     };
     match result {
         Ok(()) => Outcome::Passed,

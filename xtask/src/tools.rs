@@ -15,17 +15,27 @@ pub struct Tool {
     pub command: &'static str,
     /// The Debian package that has it.
     pub package: &'static str,
+    /// With these arguments it must succeed, where being there is not enough.
+    pub proof: &'static [&'static str],
 }
 
 /// Every command that a step needs.
-pub const TOOLS: &[Tool] =
-    &[Tool { command: "git", package: "git" }, Tool { command: "strace", package: "strace" }];
+pub const TOOLS: &[Tool] = &[
+    Tool { command: "git", package: "git", proof: &[] },
+    Tool { command: "npm", package: "npm", proof: &[] },
+    Tool { command: "strace", package: "strace", proof: &[] },
+    // Debian's own Python comes without what makes an environment.
+    Tool { command: "python3", package: "python3-venv", proof: &["-c", "import ensurepip, venv"] },
+];
 
 const DENY_VERSION: &str = "0.20.2";
 
 /// Sees that everything that these steps need is there.
-pub fn provide(steps: &[&Step]) -> Result<(), String> {
-    let missing = missing(steps, |command| find(command).is_some());
+pub fn provide(steps: &[&Step], workspace: &Workspace) -> Result<(), String> {
+    if steps.iter().any(|step| step.name == "tests") {
+        offer_promtool(&workspace.target);
+    }
+    let missing = missing(steps, is_there);
     if missing.is_empty() {
         return Ok(());
     }
@@ -36,11 +46,12 @@ pub fn provide(steps: &[&Step]) -> Result<(), String> {
     println!("installing {}", packages.join(", "));
     apt_get(&["update"])?;
     apt_get(&[&["install", "-y", "--no-install-recommends"], &packages[..]].concat())?;
-    match missing.iter().find(|need| find(need.tool.command).is_none()) {
+    match missing.iter().find(|need| !is_there(need.tool)) {
         None => Ok(()),
-        Some(need) => {
-            Err(format!("the package {} is installed but has no {}", need.tool.package, need.tool.command))
-        }
+        Some(need) => Err(format!(
+            "the package {} is installed but has no {} that works",
+            need.tool.package, need.tool.command
+        )),
     }
 }
 
@@ -73,17 +84,39 @@ fn own_deny(target: &Path) -> Result<PathBuf, String> {
     Ok(program)
 }
 
+/// `promtool` checks the form of the figures, in a test that does without where there is none. Its package is
+/// unpacked and not installed, since installing it starts a service.
+fn offer_promtool(target: &Path) {
+    let folder = target.join("tools/prometheus");
+    if find("promtool").is_some() || folder.join("usr/bin/promtool").is_file() {
+        return;
+    }
+    let got = std::fs::create_dir_all(&folder).is_ok()
+        && quietly("apt-get", &["download", "prometheus"], &folder)
+        && quietly("sh", &["-c", "dpkg-deb --extract prometheus_*.deb . && rm prometheus_*.deb"], &folder);
+    if !got {
+        println!("promtool is missing and could not be fetched: the form of the figures is checked less");
+    }
+}
+
+fn quietly(program: &str, arguments: &[&str], folder: &Path) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(folder).stdin(Stdio::null());
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
 struct Need {
     tool: &'static Tool,
     steps: Vec<&'static str>,
 }
 
-fn missing(steps: &[&Step], is_there: impl Fn(&str) -> bool) -> Vec<Need> {
+fn missing(steps: &[&Step], is_there: impl Fn(&Tool) -> bool) -> Vec<Need> {
     let needs = TOOLS.iter().map(|tool| {
         let of = |step: &&&Step| step.needs.contains(&tool.command);
         Need { tool, steps: steps.iter().filter(of).map(|step| step.name).collect() }
     });
-    needs.filter(|need| !need.steps.is_empty() && !is_there(need.tool.command)).collect()
+    needs.filter(|need| !need.steps.is_empty() && !is_there(need.tool)).collect()
 }
 
 fn what_to_install(missing: &[Need]) -> String {
@@ -102,6 +135,15 @@ fn apt_get(arguments: &[&str]) -> Result<(), String> {
     let mut command = Command::new("apt-get");
     command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
     cargo::run_command(command, &format!("apt-get {}", arguments.join(" ")))
+}
+
+fn is_there(tool: &Tool) -> bool {
+    let works = |program: PathBuf| {
+        let mut command = Command::new(program);
+        command.args(tool.proof).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        tool.proof.is_empty() || command.status().is_ok_and(|status| status.success())
+    };
+    find(tool.command).is_some_and(works)
 }
 
 fn find(command: &str) -> Option<PathBuf> {
@@ -137,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_sentence_names_the_command_who_needs_it_and_the_package() {
-        let sentence = what_to_install(&missing(&steps(), |command| command != "strace"));
+        let sentence = what_to_install(&missing(&steps(), |tool| tool.command != "strace"));
         assert!(sentence.contains("missing: strace (tests)."), "{sentence}");
         assert!(sentence.ends_with("--no-install-recommends strace"), "{sentence}");
     }

@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 use tenure_core::{Hash, Principal, SessionId};
 use tenure_engine::Idempotency;
 
-use crate::Refusal;
 use crate::desk::digit;
+use crate::{Desk, Refusal};
 
 /// What somebody may do in the applications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,7 +19,9 @@ pub enum Permission {
     Override,
     /// Makes projects, images and annotations.
     LabelsManage,
-    /// Queues and runs analyses.
+    /// Queues analyses.
+    JobsQueue,
+    /// Runs analyses: locks them, writes their results.
     JobsRun,
 }
 
@@ -30,6 +32,7 @@ impl Permission {
             Self::InventoryManage => "inventory.manage",
             Self::Override => "locks.override",
             Self::LabelsManage => "labels.manage",
+            Self::JobsQueue => "jobs.queue",
             Self::JobsRun => "jobs.run",
         }
     }
@@ -62,12 +65,7 @@ impl Actor {
 
     /// Refuses whoever lacks the permission.
     pub fn require(&self, permission: Permission) -> Result<(), Refusal> {
-        if self.permissions.contains(&permission) {
-            Ok(())
-        } else {
-            tracing::info!(actor = &*self.principal.id, permission = permission.as_str(), "refused");
-            Err(Refusal::Forbidden { permission })
-        }
+        if self.permissions.contains(&permission) { Ok(()) } else { Err(Refusal::Forbidden { permission }) }
     }
 }
 
@@ -99,8 +97,13 @@ impl RequestKey {
         format!("{prefix}{tail}")
     }
 
-    /// The key of one step. A newline cannot stand in a caller's key, so no key looks like another's step.
-    pub(crate) fn step(&self, step: &str) -> Idempotency {
-        Idempotency { key: Arc::from(format!("{}\n{step}", self.key)), fingerprint: self.fingerprint }
+    /// The key of one try of one step. The first try of a request's own step has the caller's key as it is,
+    /// so that its use for any other request is noticed; a newline cannot stand in a caller's key.
+    pub(crate) fn step(&self, step: &str, attempt: usize) -> Idempotency {
+        let key = match (step, attempt) {
+            (Desk::OWN_STEP, 0) => self.key.clone(),
+            _ => Arc::from(format!("{}\n{step}.{attempt}", self.key)),
+        };
+        Idempotency { key, fingerprint: self.fingerprint }
     }
 }

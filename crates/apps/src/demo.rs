@@ -1,7 +1,7 @@
 //! The demonstration: something to try in every application, made through the applications themselves.
 
 use crate::labels::{self, Labels};
-use crate::{Actor, Desk, Result, tasks};
+use crate::{Actor, Desk, Result, jobs, tasks};
 
 /// The people of the demonstration.
 #[derive(Clone, Debug)]
@@ -15,5 +15,6 @@ pub struct People {
 /// Loads what each application has to show. One that already has something is left as it is.
 pub async fn load(desk: &Desk, labels: &Labels, people: &People) -> Result<()> {
     tasks::load_demo(desk, people).await?;
-    labels::load_demo(labels, people).await
+    labels::load_demo(labels, people).await?;
+    jobs::load_demo(desk, people).await
 }

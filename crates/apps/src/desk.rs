@@ -42,6 +42,9 @@ pub struct Done<T = Reply> {
 }
 
 impl Desk {
+    /// The step of a request that makes one change, or its last one where it makes several.
+    pub const OWN_STEP: &'static str = "";
+
     /// On a running engine.
     pub fn new(engine: Engine) -> Self {
         Self { engine }
@@ -107,7 +110,8 @@ impl Desk {
     /// Makes one change, in one commit. `plan` reads what is there and says what to ask; when somebody else
     /// was faster, so that a version it had read is no longer there, it plans anew.
     ///
-    /// A retry under the actor's key gets the first decision of this `step`, whatever a plan would be now.
+    /// A retry under the actor's key gets the first decision of this step, whatever a plan would be now. A
+    /// request has one [`Self::OWN_STEP`]; the names of others only have to differ.
     pub async fn change(
         &self,
         actor: &Actor,
@@ -160,26 +164,39 @@ impl Desk {
         is_race: impl Fn(&Refusal) -> bool,
         mut plan: impl FnMut() -> Result<Option<Verb>>,
     ) -> Result<Option<Done>> {
-        let mut attempt = 0;
-        loop {
-            let key = actor.key.as_ref().map(|key| key.step(&format!("{step}.{attempt}")));
-            let kept = match &key {
-                Some(key) => self.kept(actor, collection, key).await,
-                None => None,
-            };
-            let outcome = match kept {
+        for attempt in 0..ATTEMPTS_MAX {
+            let key = actor.key.as_ref().map(|key| key.step(step, attempt));
+            let outcome = match self.kept(actor, collection, key.as_ref()).await {
                 Some(outcome) => outcome,
                 None => match plan()? {
                     Some(verb) => self.ask(actor, collection, verb, key).await,
                     None => return Ok(None),
                 },
             };
-            attempt += 1;
             match outcome {
-                Err(refusal) if is_race(&refusal) && attempt < ATTEMPTS_MAX => {}
+                Err(refusal) if is_race(&refusal) && attempt + 1 < ATTEMPTS_MAX => {}
                 outcome => return outcome.map(Some),
             }
         }
+        Err(Refusal::Broken)
+    }
+
+    /// What an earlier request under the actor's key came to in this step, if there was one.
+    pub async fn decided(
+        &self,
+        actor: &Actor,
+        collection: &CollectionKey,
+        step: &str,
+    ) -> Result<Option<Done>> {
+        for attempt in 0..ATTEMPTS_MAX {
+            let key = actor.key.as_ref().map(|key| key.step(step, attempt));
+            match self.kept(actor, collection, key.as_ref()).await {
+                None => return Ok(None),
+                Some(Err(refusal)) if is_raced(&refusal) => {}
+                Some(outcome) => return outcome.map(Some),
+            }
+        }
+        Ok(None)
     }
 
     /// What was decided under this key, if anything was.
@@ -187,8 +204,9 @@ impl Desk {
         &self,
         actor: &Actor,
         collection: &CollectionKey,
-        key: &Idempotency,
+        key: Option<&Idempotency>,
     ) -> Option<Result<Done>> {
+        let key = key?;
         // An empty group is malformed, so that nothing happens and nothing is kept of it: only an answer
         // that is already kept under the key can come back.
         let asked = self.ask(actor, collection, Verb::Group(Vec::new()), Some(key.clone())).await;
@@ -272,6 +290,16 @@ impl<T: DeserializeOwned> Document<T> {
     }
 }
 
+impl<T> Document<T> {
+    /// The claim that last took the item. The engine says whether it still holds, and whose it is.
+    pub fn last_claim(&self) -> Result<u64> {
+        match self.item.claim {
+            0 => Err(Rule::NotHeld { item: self.item.id.clone() }.into()),
+            claim => Ok(claim),
+        }
+    }
+}
+
 impl<T: Serialize> Document<T> {
     /// Writes the document over the version that was read, in this status.
     pub fn put(&self, status: &Status, data: &T, guard: Option<Guard>) -> Result<Verb> {
@@ -291,7 +319,7 @@ pub fn put(
     Ok(Verb::PutItem(PutItem { write, expect, guard }))
 }
 
-/// A status that an application names.
+/// A status of an application's own.
 pub(crate) fn status(word: &'static str) -> Status {
     Status::new(word).expect("the application's statuses are valid")
 }

@@ -9,7 +9,7 @@ use tenure_engine::ItemFilter;
 use crate::limits::SCAN_MAX;
 use crate::{Desk, Refusal, Result};
 
-/// A sort of items, by the beginning of their ids.
+/// A sort of items, by the beginning of their ids. `Family("")` is a whole collection.
 #[derive(Clone, Copy, Debug)]
 pub struct Family(pub &'static str);
 
@@ -56,11 +56,13 @@ impl Family {
     ) -> Result<Listed<T>> {
         let start = format!("{}{beginning}", self.0);
         // A cursor from elsewhere lists nothing outside of the family.
-        let from = after.filter(|after| *after > start.as_str()).map_or_else(|| start.clone(), str::to_owned);
-        let mut after = ItemId::new(from).map_err(|_| Refusal::invalid("after", "is no cursor"))?;
+        let from = after.filter(|after| *after > start.as_str()).unwrap_or(&start);
+        let cursor = |id| ItemId::new(id).map_err(|_| Refusal::invalid("after", "is no cursor"));
+        // The family of everything begins with nothing.
+        let mut after = if from.is_empty() { None } else { Some(cursor(from)?) };
         let (mut rows, mut scanned) = (Vec::new(), 0);
         loop {
-            let filter = ItemFilter { held: None, status: status.cloned(), after: Some(after.clone()) };
+            let filter = ItemFilter { held: None, status: status.cloned(), after: after.clone() };
             let page = desk.reader().items(collection, &filter, limit)?;
             let count = page.rows.len();
             scanned += count;
@@ -68,24 +70,25 @@ impl Family {
                 if !item.id.as_str().starts_with(&start) {
                     return Ok(Listed { rows, next: None });
                 }
-                after = item.id.clone();
+                let id = item.id.clone();
                 rows.extend(keep(item)?);
                 if rows.len() == limit {
                     let more = page.more || index + 1 < count;
-                    return Ok(Listed { rows, next: more.then(|| after.to_string()) });
+                    return Ok(Listed { rows, next: more.then(|| id.to_string()) });
                 }
+                after = Some(id);
             }
             if !page.more || count == 0 {
                 return Ok(Listed { rows, next: None });
             }
             if scanned >= SCAN_MAX {
-                return Ok(Listed { rows, next: Some(after.to_string()) });
+                return Ok(Listed { rows, next: after.map(|id| id.to_string()) });
             }
         }
     }
 }
 
-/// How many rows a page has.
+/// How many rows a page has: what was asked for, within bounds.
 pub(crate) fn page_size(limit: Option<usize>, default: usize, max: usize) -> Result<usize> {
     match limit {
         None => Ok(default),

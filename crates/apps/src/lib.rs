@@ -13,6 +13,7 @@ pub mod demo;
 mod desk;
 mod family;
 pub mod files;
+pub mod jobs;
 pub mod labels;
 mod limits;
 mod lock;
@@ -21,18 +22,9 @@ pub mod tasks;
 mod text;
 mod time;
 
-use tenure_core::{CollectionKey, ItemId};
-
 pub use actor::{Actor, Permission, RequestKey};
 pub use desk::{Desk, Document, Done, put};
 pub use family::{Family, Listed};
 pub use lock::{Lock, LockState, Person};
 pub use refusal::{Refusal, Result};
 pub use time::Time;
-
-/// The item is an application's own: its document is written by the application alone, since every rule of
-/// the application would be worth nothing if anybody could write around it. Without an item: some item of the
-/// collection is.
-pub fn is_own(collection: &CollectionKey, item: Option<&ItemId>) -> bool {
-    tasks::is_own(collection) || labels::is_own(collection, item)
-}

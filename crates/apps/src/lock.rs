@@ -1,7 +1,7 @@
 //! How a hold reads in an application: locked by whom, since when, until when; or free.
 
 use serde::{Deserialize, Serialize};
-use tenure_core::{Claim, CollectionKey, Item, ItemId, Principal, Refusal as Rule};
+use tenure_core::{Claim, CollectionKey, ItemId, Principal, Refusal as Rule};
 use utoipa::ToSchema;
 
 use crate::{Actor, Desk, Refusal, Result, Time};
@@ -81,14 +81,6 @@ impl Lock {
             expires_in_ms: Some(claim.expires_at_ms - now_ms),
             mine: claim.holder.id == actor.principal.id,
         }
-    }
-}
-
-/// The claim that the item points at. The engine says whether it still holds, and whose it is.
-pub(crate) fn last_claim(item: &Item) -> Result<u64> {
-    match item.claim {
-        0 => Err(Rule::NotHeld { item: item.id.clone() }.into()),
-        claim => Ok(claim),
     }
 }
 

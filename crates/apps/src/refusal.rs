@@ -113,6 +113,17 @@ impl Refusal {
         }
     }
 
+    /// Asking again may help, and nothing happened: the engine or its store has no time or room for it now.
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::Engine { refused, .. } => {
+                matches!(refused, Refused::Overloaded | Refused::NoRoom | Refused::Away)
+            }
+            Self::Store(error) => !error.is_fatal(),
+            _ => false,
+        }
+    }
+
     /// The stable code.
     pub fn code(&self) -> &'static str {
         match self {

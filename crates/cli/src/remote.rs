@@ -2,7 +2,7 @@
 //! machine could read it.
 
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tenure_client::{Client, Error};
@@ -25,17 +25,10 @@ pub(crate) struct Remote {
 
 impl Remote {
     pub(crate) fn client(&self) -> Result<Client> {
-        let key = match &self.key_file {
-            Some(path) => std::fs::read_to_string(path)
-                .map_err(|error| Exit::new(USAGE, format!("{}: {error}", path.display())))?,
-            None => std::env::var("TENURE_KEY").map_err(|_| {
-                Exit::new(USAGE, "an API key is needed: set TENURE_KEY, or name a file with --key-file")
-            })?,
-        };
-        let key = key.trim();
+        let key = read_key(self.key_file.as_deref())?;
         let client = match &self.ca_file {
-            Some(path) => Client::with_authority(&self.server, key, path),
-            None => Client::new(&self.server, key),
+            Some(path) => Client::with_authority(&self.server, &key, path),
+            None => Client::new(&self.server, &key),
         };
         Ok(client.map_err(|error| self.exit(&error))?)
     }
@@ -66,6 +59,18 @@ impl Remote {
             _ => Exit::new(1, error.to_string()),
         }
     }
+}
+
+/// The API key, from a file or from TENURE_KEY.
+pub(crate) fn read_key(file: Option<&Path>) -> Result<String> {
+    let key = match file {
+        Some(path) => std::fs::read_to_string(path)
+            .map_err(|error| Exit::new(USAGE, format!("{}: {error}", path.display())))?,
+        None => std::env::var("TENURE_KEY").map_err(|_| {
+            Exit::new(USAGE, "an API key is needed: set TENURE_KEY, or name a file with --key-file")
+        })?,
+    };
+    Ok(key.trim().to_owned())
 }
 
 /// Runs to the end on a runtime of its own.

@@ -49,7 +49,8 @@ impl Run {
         let client = self.remote.client()?;
         let code = block_on(async {
             let mut signals = Signals::listen()?;
-            let acquire = client.acquire(&self.collection, self.key.clone()).ttl(self.ttl).wait(self.wait);
+            let acquire =
+                client.acquire(&self.collection, self.key.clone()).ttl(self.ttl).wait(self.wait).follow();
             let claim = tokio::select! {
                 claim = acquire.into_future() => claim.map_err(|error| self.not_acquired(&error))?,
                 // Whoever waits holds nothing: gone from the queue with the connection.

@@ -1,8 +1,8 @@
 //! Taking a claim.
 //!
-//! The server takes a request of the same principal for the same items as a renewal, whichever process it
-//! comes from. A guard is exclusive between processes too: each has a session of its own, and a claim of
-//! another session is held by somebody else, also if that somebody uses the same key.
+//! Processes often share a key, and so a principal; each guard has a session of its own. In a kind that is
+//! exclusive to sessions (`lock`, `analysis`) the server keeps them apart. In one that is not (`task`) it
+//! gives the claim of one session to all of that principal's, and a guard refuses what is not its own.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -14,12 +14,10 @@ use crate::claim::Claim;
 use crate::clock::{Moment, jittered, unique};
 use crate::http::{ANSWER_TIME, Call};
 use crate::types::{ClaimInfo, ClaimState};
-use crate::{Client, Error, Problem};
+use crate::{Client, Error, Problem, Since};
 
 /// The longest single wait that every kind's policy allows by default; a longer one is asked for again.
 const WAIT_MAX: Duration = Duration::from_secs(55);
-/// How often a claim of another session of the same principal is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How often a request whose outcome is unknown is sent again.
 const RETRIES: u32 = 3;
 
@@ -35,6 +33,7 @@ pub struct Acquire {
     wait: Duration,
     data: Option<Value>,
     renews: bool,
+    follows: bool,
 }
 
 impl Acquire {
@@ -48,6 +47,7 @@ impl Acquire {
             wait: Duration::ZERO,
             data: None,
             renews: true,
+            follows: false,
         }
     }
 
@@ -82,6 +82,13 @@ impl Acquire {
         self
     }
 
+    /// The guard also follows the collection's events, so that it knows of a loss at once and not only at
+    /// its next heartbeat. Costs a connection, and all that happens in the collection comes through it.
+    pub fn follow(mut self) -> Self {
+        self.follows = true;
+        self
+    }
+
     async fn run(self) -> Result<Claim, Error> {
         let session = match &self.session {
             Some(session) => session.clone(),
@@ -89,41 +96,19 @@ impl Acquire {
         };
         let until = Moment::now().plus(self.wait);
         loop {
-            if let Some(claim) = self.held_by_another_session(&session).await? {
-                if until.is_past() {
-                    return Err(held(&claim));
-                }
-                tokio::time::sleep(jittered(LOOK_EVERY)).await;
-                continue;
-            }
             let wait = until.left().min(WAIT_MAX);
             match self.ask(&session, wait).await {
-                // Another session came in between.
-                Ok((_, claim)) if claim.session.as_deref() != Some(&session) => {
-                    if until.is_past() {
-                        return Err(held(&claim));
-                    }
-                }
+                // Two guards on one claim would each let go of the other's. Waiting for it would renew it.
+                Ok((_, claim)) if claim.session.as_deref() != Some(&session) => return Err(held(&claim)),
                 Ok((sent, claim)) => {
-                    return Claim::start(self.client.http().clone(), sent, claim, self.renews).await;
+                    let after = Since::Seq(claim.token);
+                    let watch =
+                        if self.follows { Some(self.client.watch(&self.collection, after)?) } else { None };
+                    return Claim::start(self.client.http().clone(), sent, claim, self.renews, watch).await;
                 }
                 Err(error) if error.code() == Some("held") && !until.is_past() => {}
                 Err(error) => return Err(error),
             }
-        }
-    }
-
-    /// The claim that another session of the same principal has: the server would renew that one.
-    async fn held_by_another_session(&self, session: &str) -> Result<Option<ClaimInfo>, Error> {
-        let Some(item) = self.items.first() else { return Ok(None) };
-        match self.client.explain(&self.collection, item).await {
-            Ok(explanation) if explanation.claimable => {
-                Ok(explanation.claim.filter(|claim| claim.session.as_deref() != Some(session)))
-            }
-            Ok(_) => Ok(None),
-            // Asking in earnest gives the better answer.
-            Err(Error::Refused(problem)) if problem.code == "not_found" => Ok(None),
-            Err(error) => Err(error),
         }
     }
 

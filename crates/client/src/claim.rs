@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 use crate::clock::{Moment, jittered};
 use crate::http::{Call, Http, part};
 use crate::types::{Beat, ClaimInfo};
-use crate::{Error, Lost};
+use crate::{Error, Lost, Watch, Watched};
 
 /// The margin is a hundredth of the time, and at least this.
 const MARGIN_MIN: Duration = Duration::from_millis(50);
@@ -74,6 +74,7 @@ impl Claim {
         sent: Moment,
         info: ClaimInfo,
         renews: bool,
+        watch: Option<Watch>,
     ) -> Result<Self, Error> {
         let left = Duration::from_millis(info.expires_in_ms);
         let shared = Arc::new(Shared {
@@ -90,7 +91,7 @@ impl Claim {
         // began. Until a heartbeat has answered, nobody may judge it by that.
         let waited = Moment::now().since(sent) > left / 10;
         let beaten = if waited { shared.beat(None, left).await.map(drop) } else { Ok(()) };
-        let claim = Self { keeper: tokio::spawn(keep(shared.clone(), left / 3)), shared };
+        let claim = Self { keeper: tokio::spawn(keep(shared.clone(), left / 3, watch)), shared };
         // Dropped on the way out, it is released.
         beaten.map(|()| claim)
     }
@@ -291,9 +292,21 @@ fn safe(sent: Moment, left: Duration) -> Moment {
     sent.plus(left.saturating_sub((left / 100).max(MARGIN_MIN)))
 }
 
+/// Ends when something happened to the claim, or may have. A stream that ends for good is done without.
+async fn touched(watch: &mut Option<Watch>, id: &str) {
+    while let Some(stream) = watch {
+        match stream.next().await {
+            Some(Ok(Watched::Event(event))) if event.claim.as_deref() != Some(id) => {}
+            Some(Ok(_)) => return,
+            Some(Err(_)) | None => *watch = None,
+        }
+    }
+    std::future::pending::<()>().await;
+}
+
 /// Renews at a third of the time, tries again while that fails, and declares the claim lost at the safe
-/// deadline.
-async fn keep(shared: Arc<Shared>, first: Duration) {
+/// deadline. What the stream tells is only a reason to ask now: the answer to a heartbeat decides.
+async fn keep(shared: Arc<Shared>, first: Duration, mut watch: Option<Watch>) {
     let mut next = Moment::now().plus(first.max(BEAT_MIN));
     let mut retry = RETRY.0;
     let mut last = "no heartbeat was due".to_owned();
@@ -310,6 +323,7 @@ async fn keep(shared: Arc<Shared>, first: Duration) {
                 continue;
             }
             () = next.reached(), if shared.renews => {}
+            () = touched(&mut watch, &shared.id), if shared.renews => {}
         }
         let beat = tokio::select! {
             beat = shared.beat(None, deadline.left()) => beat,

@@ -52,6 +52,15 @@ pub enum Verb {
         /// The claim's number.
         claim: u64,
     },
+    /// Enter a side phase, or come back from one. For applications: no route hands it on.
+    Enter {
+        /// The claim's number.
+        claim: u64,
+        /// The phase's name.
+        phase: Arc<str>,
+        /// How long it shall last, at most its own `ttl_ms`.
+        ttl_ms: Option<i64>,
+    },
     /// Finish: write the items and end the claim in one commit.
     Complete(Complete),
     /// Give up.
@@ -132,6 +141,7 @@ impl Verb {
             | Self::AddItem { claim, .. }
             | Self::RemoveItem { claim, .. }
             | Self::Advance { claim }
+            | Self::Enter { claim, .. }
             | Self::Cancel { claim }
             | Self::Release { claim }
             | Self::Nudge { claim, .. } => Some(*claim),
@@ -146,7 +156,8 @@ impl Verb {
 pub struct Acquire {
     /// The items.
     pub items: Vec<ItemId>,
-    /// The caller's tab or worker instance.
+    /// The caller's tab or worker instance. In a kind that is exclusive to sessions, who names none cannot
+    /// be told apart from anyone else.
     pub session: Option<SessionId>,
     /// Another TTL than the policy's, within its bounds.
     pub ttl_ms: Option<i64>,

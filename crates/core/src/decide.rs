@@ -6,10 +6,7 @@ use crate::commands;
 use crate::draft::Draft;
 use crate::limits::GROUP_MAX;
 use crate::names::SYSTEM_KIND;
-use crate::{
-    Beat, Claim, Collection, CollectionKey, Command, Fact, Item, ItemId, Policy, Refusal, Reply, Rows,
-    Sealed, Verb,
-};
+use crate::{Beat, Claim, Collection, Command, Item, ItemId, Policy, Refusal, Reply, Rows, Sealed, Verb};
 
 /// What a granted command did. Nothing of it is true until it is committed, and then all of it is.
 #[derive(Clone, Debug)]
@@ -48,13 +45,8 @@ pub fn decide(rows: &dyn Rows, command: &Command, now_ms: i64) -> Result<Decisio
         verb => decide_verb(&mut draft, verb)?,
     };
     let beats = draft.final_beats();
-    let Draft { collection, items, claims, policies, events, .. } = draft;
-    let changed = Changed {
-        collection,
-        items: items.into_iter().collect(),
-        claims: claims.into_values().collect(),
-        policies,
-    };
+    let Draft { head, head_changed, items, claims, policies, events, .. } = draft;
+    let changed = Changed { collection: head.filter(|_| head_changed), items, claims, policies };
     Ok(Decision { reply, events, beats, changed })
 }
 
@@ -72,9 +64,8 @@ fn decide_group(draft: &mut Draft<'_>, verbs: &[Verb]) -> Result<Reply, Refusal>
 }
 
 fn decide_verb(draft: &mut Draft<'_>, verb: &Verb) -> Result<Reply, Refusal> {
-    let policies = CollectionKey::policies();
     if let Verb::SetPolicy { kind, policy } = verb {
-        if *draft.key != policies {
+        if !draft.key.is_policies() {
             return Err(Refusal::invalid("collection", "a policy is set in tenure/policies"));
         }
         return commands::set_policy(draft, kind, policy);
@@ -85,7 +76,7 @@ fn decide_verb(draft: &mut Draft<'_>, verb: &Verb) -> Result<Reply, Refusal> {
     // Tenure keeps documents of its own (API keys, sessions) as anyone does; nothing there is claimed,
     // and the server lets nobody name the kind.
     let documents = matches!(verb, Verb::CreateCollection | Verb::PutItem(_) | Verb::DeleteItem { .. });
-    if draft.key.kind() == SYSTEM_KIND && (!documents || *draft.key == policies) {
+    if draft.key.kind() == SYSTEM_KIND && (!documents || draft.key.is_policies()) {
         return Err(Refusal::invalid("collection", "the kind tenure is Tenure's own"));
     }
     let kind = draft.key.kind();
@@ -111,6 +102,7 @@ fn decide_verb(draft: &mut Draft<'_>, verb: &Verb) -> Result<Reply, Refusal> {
         Verb::AddItem { claim, item } => commands::add_item(draft, &policy, *claim, item),
         Verb::RemoveItem { claim, item } => commands::remove_item(draft, &policy, *claim, item),
         Verb::Advance { claim } => commands::advance(draft, &policy, *claim),
+        Verb::Enter { claim, phase, ttl_ms } => commands::enter(draft, &policy, *claim, phase, *ttl_ms),
         Verb::Complete(complete) => commands::complete(draft, &policy, complete),
         Verb::Cancel { claim } => commands::cancel(draft, &policy, *claim),
         Verb::Release { claim } => commands::release(draft, &policy, *claim),
@@ -135,7 +127,7 @@ fn decide_verb(draft: &mut Draft<'_>, verb: &Verb) -> Result<Reply, Refusal> {
 fn create_collection(draft: &mut Draft<'_>) -> Reply {
     let created = draft.collection(draft.key).is_none();
     if created {
-        draft.record(Fact::CollectionCreated);
+        commands::begin_collection(draft);
     }
     let collection = draft.collection(draft.key).expect("a created collection is there");
     Reply::Collection { collection, created }

@@ -1,7 +1,6 @@
 //! The working paper of one decision: it reads through to the rows, keeps every change to itself, and
 //! is thrown away whole when the command is refused.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::{
@@ -15,9 +14,13 @@ pub(crate) struct Draft<'a> {
     pub(crate) key: &'a CollectionKey,
     pub(crate) actor: &'a Principal,
     pub(crate) now_ms: i64,
-    pub(crate) collection: Option<Arc<Collection>>,
-    pub(crate) items: BTreeMap<ItemId, Option<Arc<Item>>>,
-    pub(crate) claims: BTreeMap<u64, Arc<Claim>>,
+    /// The collection's head, read once: every decision needs it several times.
+    pub(crate) head: Option<Arc<Collection>>,
+    pub(crate) head_changed: bool,
+    /// Changed items in order of their ids, few: a sorted list needs one allocation.
+    pub(crate) items: Vec<(ItemId, Option<Arc<Item>>)>,
+    /// Changed claims in order of their numbers.
+    pub(crate) claims: Vec<Arc<Claim>>,
     pub(crate) policies: Vec<(Arc<str>, Arc<Policy>)>,
     pub(crate) events: Vec<Arc<Sealed>>,
     /// The claims that a heartbeat changed.
@@ -31,9 +34,10 @@ impl<'a> Draft<'a> {
             key,
             actor,
             now_ms,
-            collection: None,
-            items: BTreeMap::new(),
-            claims: BTreeMap::new(),
+            head: rows.collection(key),
+            head_changed: false,
+            items: Vec::new(),
+            claims: Vec::new(),
             policies: Vec::new(),
             events: Vec::new(),
             beaten: Vec::new(),
@@ -42,7 +46,7 @@ impl<'a> Draft<'a> {
 
     /// The number that the next event will have.
     pub(crate) fn next_seq(&self) -> u64 {
-        self.collection(self.key).map_or(0, |collection| collection.seq) + 1
+        self.head.as_ref().map_or(0, |head| head.seq) + 1
     }
 
     /// The fact happened, by the command's actor.
@@ -57,7 +61,7 @@ impl<'a> Draft<'a> {
 
     /// The fact happened under this number. Only a restore chooses its own.
     pub(crate) fn record_at(&mut self, seq: u64, actor: Principal, fact: Fact) {
-        let previous = self.collection(self.key).map(|collection| collection.hash).unwrap_or_default();
+        let previous = self.head.as_ref().map(|head| head.hash).unwrap_or_default();
         let sealed = Sealed::new(&previous, Event { seq, at_ms: self.now_ms, actor, fact });
         let key = self.key;
         fold::apply(self, key, &sealed.event, sealed.hash);
@@ -76,7 +80,7 @@ impl<'a> Draft<'a> {
     /// The heartbeats as they stand at the end, one for each claim: a store replays a decision's
     /// events first and its heartbeats after them, and must not bring back what an event changed.
     pub(crate) fn final_beats(&self) -> Vec<Beat> {
-        let claims = self.beaten.iter().filter_map(|number| self.claims.get(number));
+        let claims = self.beaten.iter().filter_map(|number| self.changed_claim(*number));
         let beats = claims.map(|claim| Beat {
             claim: claim.number,
             heartbeat_at_ms: claim.heartbeat_at_ms,
@@ -85,35 +89,52 @@ impl<'a> Draft<'a> {
         });
         beats.collect()
     }
+
+    fn changed_claim(&self, number: u64) -> Option<&Arc<Claim>> {
+        let index = self.claims.binary_search_by_key(&number, |claim| claim.number).ok()?;
+        Some(&self.claims[index])
+    }
+
+    fn change_item(&mut self, id: &ItemId, item: Option<Arc<Item>>) {
+        match self.items.binary_search_by(|(changed, _)| changed.cmp(id)) {
+            Ok(index) => self.items[index].1 = item,
+            Err(index) => self.items.insert(index, (id.clone(), item)),
+        }
+    }
 }
 
 impl Rows for Draft<'_> {
+    fn epoch(&self) -> u64 {
+        self.rows.epoch()
+    }
+
     fn policy(&self, kind: &str) -> Option<Arc<Policy>> {
         let changed = self.policies.iter().rev().find(|(changed, _)| &**changed == kind);
         changed.map(|(_, policy)| policy.clone()).or_else(|| self.rows.policy(kind))
     }
 
     fn collection(&self, key: &CollectionKey) -> Option<Arc<Collection>> {
-        self.collection.clone().or_else(|| self.rows.collection(key))
+        debug_assert_eq!(key, self.key, "a decision stays in its collection");
+        self.head.clone()
     }
 
     fn item(&self, key: &CollectionKey, id: &ItemId) -> Option<Arc<Item>> {
-        match self.items.get(id) {
-            Some(changed) => changed.clone(),
-            None => self.rows.item(key, id),
+        match self.items.binary_search_by(|(changed, _)| changed.cmp(id)) {
+            Ok(index) => self.items[index].1.clone(),
+            Err(_) => self.rows.item(key, id),
         }
     }
 
     fn claim(&self, key: &CollectionKey, number: u64) -> Option<Arc<Claim>> {
-        self.claims.get(&number).cloned().or_else(|| self.rows.claim(key, number))
+        self.changed_claim(number).cloned().or_else(|| self.rows.claim(key, number))
     }
 
     fn claims_of(&self, key: &CollectionKey, holder_id: &str) -> Vec<Arc<Claim>> {
         let untouched = self.rows.claims_of(key, holder_id);
-        let untouched = untouched.into_iter().filter(|claim| !self.claims.contains_key(&claim.number));
+        let untouched = untouched.into_iter().filter(|claim| self.changed_claim(claim.number).is_none());
         let changed = self
             .claims
-            .values()
+            .iter()
             .filter(|claim| claim.state == ClaimState::Active && &*claim.holder.id == holder_id);
         let mut claims: Vec<_> = untouched.chain(changed.cloned()).collect();
         claims.sort_by_key(|claim| claim.number);
@@ -122,8 +143,8 @@ impl Rows for Draft<'_> {
 
     fn active_claims(&self, key: &CollectionKey) -> Vec<u64> {
         let untouched = self.rows.active_claims(key);
-        let untouched = untouched.into_iter().filter(|number| !self.claims.contains_key(number));
-        let changed = self.claims.values().filter(|claim| claim.state == ClaimState::Active);
+        let untouched = untouched.into_iter().filter(|number| self.changed_claim(*number).is_none());
+        let changed = self.claims.iter().filter(|claim| claim.state == ClaimState::Active);
         let mut numbers: Vec<_> = untouched.chain(changed.map(|claim| claim.number)).collect();
         numbers.sort_unstable();
         numbers
@@ -136,18 +157,23 @@ impl RowsMut for Draft<'_> {
     }
 
     fn put_collection(&mut self, _key: &CollectionKey, collection: Arc<Collection>) {
-        self.collection = Some(collection);
+        self.head = Some(collection);
+        self.head_changed = true;
     }
 
     fn put_item(&mut self, _key: &CollectionKey, item: Arc<Item>) {
-        self.items.insert(item.id.clone(), Some(item));
+        let id = item.id.clone();
+        self.change_item(&id, Some(item));
     }
 
     fn remove_item(&mut self, _key: &CollectionKey, id: &ItemId) {
-        self.items.insert(id.clone(), None);
+        self.change_item(id, None);
     }
 
     fn put_claim(&mut self, _key: &CollectionKey, claim: Arc<Claim>) {
-        self.claims.insert(claim.number, claim);
+        match self.claims.binary_search_by_key(&claim.number, |changed| changed.number) {
+            Ok(index) => self.claims[index] = claim,
+            Err(index) => self.claims.insert(index, claim),
+        }
     }
 }

@@ -26,7 +26,7 @@ impl Json {
         // surrogate, thousands of brackets).
         match serde_json::from_str::<serde_json::Value>(text) {
             Ok(_) => Ok(Self(Arc::from(text))),
-            Err(_) => Err(Refusal::invalid(field, "is not valid JSON")),
+            Err(_) => Err(Refusal::invalid(field, "is not valid JSON, or nested too deeply")),
         }
     }
 

@@ -34,6 +34,10 @@ pub const TTL_MS_MAX: i64 = 366 * 24 * 3_600 * 1_000;
 pub const WAIT_MS_MAX: i64 = 10 * 60 * 1_000;
 /// The longest delay after an unclean end.
 pub const LOCK_DELAY_MS_MAX: i64 = 3_600 * 1_000;
-/// How far a restore raises each collection's next number. Larger than anything a lost tail can have
-/// held (a month at 400,000 a second), and 8,000 restores still fit in a JavaScript integer.
+/// Numbers for each millisecond of an epoch. An epoch is the time of its restore, and from there on every
+/// collection counts from the epoch times this: more than it can have used since any earlier restore, of
+/// whatever backup. Until the year 2500 they fit in a JavaScript integer.
+pub const EPOCH_NUMBERS: u64 = 512;
+/// How far a restore raises the numbers where the clock cannot be believed. Larger than anything a lost
+/// tail can have held (a month at 400,000 a second).
 pub const RESTORE_STEP: u64 = 1 << 40;

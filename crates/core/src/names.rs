@@ -1,6 +1,7 @@
 //! The names of things: checked once, when they are made, so that no other code has to doubt them.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -12,13 +13,28 @@ use crate::limits::{ITEM_ID_BYTES_MAX, KIND_BYTES_MAX, NAME_BYTES_MAX, SESSION_B
 /// The kind that Tenure keeps for itself: its policies live in [`CollectionKey::policies`].
 pub const SYSTEM_KIND: &str = "tenure";
 
+const POLICIES: &str = "tenure/policies";
+
 /// A checked, shared string type.
 macro_rules! name {
     ($(#[$doc:meta])* $type:ident, $field:literal, $check:path) => {
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Eq, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(try_from = "Arc<str>", into = "Arc<str>")]
         pub struct $type(Arc<str>);
+
+        // Most comparisons are of a name with itself: one pointer tells.
+        impl PartialEq for $type {
+            fn eq(&self, other: &Self) -> bool {
+                Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+            }
+        }
+
+        impl Hash for $type {
+            fn hash<H: Hasher>(&self, state: &mut H) {
+                self.0.hash(state);
+            }
+        }
 
         impl $type {
             /// Checks the text; the refusal names the field and what is allowed.
@@ -101,7 +117,12 @@ impl CollectionKey {
 
     /// Where Tenure keeps the policies, as a collection like any other.
     pub fn policies() -> Self {
-        Self(Arc::from("tenure/policies"))
+        Self(Arc::from(POLICIES))
+    }
+
+    /// This is where the policies are.
+    pub(crate) fn is_policies(&self) -> bool {
+        &*self.0 == POLICIES
     }
 
     /// The part before the slash.

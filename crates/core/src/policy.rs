@@ -1,8 +1,11 @@
 //! A kind's numbers. The four applications are four policies; a user's own kind is a fifth.
 
+use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::limits::{
     ITEMS_PER_CLAIM_MAX, LOCK_DELAY_MS_MAX, PHASES_MAX, STATUSES_MAX, TTL_MS_MAX, TTL_MS_MIN, WAIT_MS_MAX,
@@ -47,6 +50,10 @@ pub struct Phase {
     pub renew: bool,
     /// What its end does.
     pub at_end: AtEnd,
+    /// Entered by its name only, by an application on the holder's behalf: the walk from phase to phase
+    /// passes it by.
+    #[serde(default)]
+    pub side: bool,
 }
 
 /// How the claims of one kind behave.
@@ -54,6 +61,7 @@ pub struct Phase {
 #[serde(deny_unknown_fields)]
 pub struct Policy {
     /// The stages, in order. At least one.
+    #[serde(deserialize_with = "phases")]
     pub phases: Vec<Phase>,
     /// A heartbeat that tells of this much idle time renews nothing.
     pub idle_guard_ms: Option<i64>,
@@ -73,6 +81,9 @@ pub struct Policy {
     pub create_on_claim: bool,
     /// A session that already has a claim in the collection gets that one back, untouched.
     pub one_claim_per_session: bool,
+    /// The session is part of who holds: to another session of the same holder the item is held. Callers
+    /// that name no session are one.
+    pub session_exclusive: bool,
     /// Active claims of one holder in one collection.
     pub max_claims_per_holder: Option<usize>,
     /// The longest a caller may wait in the queue.
@@ -109,14 +120,20 @@ impl Policy {
         }
     }
 
-    /// Numbers are chosen under one timer and paid under another; neither can be renewed.
+    /// Numbers are chosen under one timer and paid under another; neither can be renewed. While a gateway
+    /// charges, and while a person compares a transfer with the bank, the numbers are kept for longer.
     pub fn raffle() -> Self {
-        let phase =
-            |name: &str, ttl_ms, at_end| Phase { name: Arc::from(name), ttl_ms, renew: false, at_end };
-        let selection = phase("selection", 600 * SECOND_MS, AtEnd::Advance);
-        let checkout = phase("checkout", 300 * SECOND_MS, AtEnd::Release);
+        let phase = |name: &str, ttl_ms, at_end, side| {
+            let name = Arc::from(name);
+            Phase { name, ttl_ms, renew: false, at_end, side }
+        };
         Self {
-            phases: vec![selection, checkout],
+            phases: vec![
+                phase("selection", 600 * SECOND_MS, AtEnd::Advance, false),
+                phase("checkout", 300 * SECOND_MS, AtEnd::Release, false),
+                phase("paying", 360 * SECOND_MS, AtEnd::Release, true),
+                phase("verification", 12 * HOUR_MS, AtEnd::Release, true),
+            ],
             max_items: 10,
             claimable: statuses(&["available"]),
             finished: statuses(&["sold"]),
@@ -132,6 +149,7 @@ impl Policy {
             claimable: statuses(&["QUEUED", "RUNNING"]),
             finished: statuses(&["READY", "FAILED"]),
             status_on_claim: Some(status("RUNNING")),
+            session_exclusive: true,
             ttl_ms_min: SECOND_MS,
             ttl_ms_max: HOUR_MS,
             ..Self::lease("running", 300 * SECOND_MS)
@@ -154,6 +172,7 @@ impl Policy {
             heartbeat_ms: 10 * SECOND_MS,
             max_items: ITEMS_PER_CLAIM_MAX,
             create_on_claim: true,
+            session_exclusive: true,
             ttl_ms_min: SECOND_MS,
             ttl_ms_max: 24 * HOUR_MS,
             ..Self::lease("held", 30 * SECOND_MS)
@@ -163,7 +182,13 @@ impl Policy {
     /// The common ground of all presets: one renewable phase on one item at a time.
     fn lease(phase: &str, ttl_ms: i64) -> Self {
         Self {
-            phases: vec![Phase { name: Arc::from(phase), ttl_ms, renew: true, at_end: AtEnd::Release }],
+            phases: vec![Phase {
+                name: Arc::from(phase),
+                ttl_ms,
+                renew: true,
+                at_end: AtEnd::Release,
+                side: false,
+            }],
             idle_guard_ms: None,
             rolling_ms: None,
             heartbeat_ms: ttl_ms / 3,
@@ -173,6 +198,7 @@ impl Policy {
             status_on_claim: None,
             create_on_claim: false,
             one_claim_per_session: false,
+            session_exclusive: false,
             max_claims_per_holder: None,
             max_wait_ms: 60 * SECOND_MS,
             lock_delay_ms: 0,
@@ -189,7 +215,8 @@ impl Policy {
     /// The phase of that name and the one after it.
     pub fn phase(&self, name: &str) -> Option<(&Phase, Option<&Phase>)> {
         let index = self.phases.iter().position(|phase| &*phase.name == name)?;
-        Some((&self.phases[index], self.phases.get(index + 1)))
+        let phase = &self.phases[index];
+        Some((phase, self.phases[index + 1..].iter().find(|next| !next.side && !phase.side)))
     }
 
     /// What a new item gets when nobody names a status.
@@ -235,7 +262,13 @@ impl Policy {
             if !(TTL_MS_MIN..=TTL_MS_MAX).contains(&phase.ttl_ms) {
                 return Err(Refusal::invalid(field("ttl_ms"), "must be 1 second to 366 days"));
             }
-            if phase.at_end == AtEnd::Advance && index + 1 == self.phases.len() {
+            if phase.side && index == 0 {
+                return Err(Refusal::invalid(field("side"), "a claim begins in the first phase"));
+            }
+            if phase.side && phase.at_end == AtEnd::Advance {
+                return Err(Refusal::invalid(field("at_end"), "a side phase has nothing to advance to"));
+            }
+            if phase.at_end == AtEnd::Advance && self.phases[index + 1..].iter().all(|next| next.side) {
                 return Err(Refusal::invalid(field("at_end"), "the last phase has nothing to advance to"));
             }
         }
@@ -316,6 +349,38 @@ impl Policy {
             ));
         }
         Ok(())
+    }
+}
+
+/// In JSON a phase is an object. By itself a struct also takes an array of its fields, which people would
+/// write by mistake only; where events are kept it is just that.
+fn phases<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Phase>, D::Error> {
+    if !deserializer.is_human_readable() {
+        return Vec::deserialize(deserializer);
+    }
+    let phases = Vec::<WrittenPhase>::deserialize(deserializer)?;
+    Ok(phases.into_iter().map(|WrittenPhase(phase)| phase).collect())
+}
+
+struct WrittenPhase(Phase);
+
+impl<'de> Deserialize<'de> for WrittenPhase {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(PhaseVisitor)
+    }
+}
+
+struct PhaseVisitor;
+
+impl<'de> Visitor<'de> for PhaseVisitor {
+    type Value = WrittenPhase;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<WrittenPhase, A::Error> {
+        Phase::deserialize(MapAccessDeserializer::new(map)).map(WrittenPhase)
     }
 }
 

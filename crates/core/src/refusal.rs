@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{EndReason, ItemId, Principal, Status};
+use crate::{EndReason, ItemId, Principal, SessionId, Status};
 
 /// Why a command was not carried out, with what a person or a program needs to go on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,6 +111,8 @@ pub enum Why {
     Held {
         /// Who.
         holder: Principal,
+        /// In which session, where the kind tells sessions apart.
+        session: Option<SessionId>,
         /// Since when.
         since_ms: i64,
         /// Until when, as things stand.
@@ -230,7 +232,10 @@ impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let item = &self.item;
         match &self.why {
-            Why::Held { holder, .. } => write!(f, "{item} is held by {}", holder.name),
+            Why::Held { holder, session: Some(session), .. } => {
+                write!(f, "{item} is held by {} in session {session}", holder.name)
+            }
+            Why::Held { holder, session: None, .. } => write!(f, "{item} is held by {}", holder.name),
             Why::Delayed { holder, .. } => {
                 write!(f, "{item} is not free yet: {}'s claim on it did not end cleanly", holder.name)
             }

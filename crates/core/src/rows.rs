@@ -222,6 +222,10 @@ pub struct Beat {
 
 /// The rows that a decision can see. A store answers it from memory or from what it loaded.
 pub trait Rows {
+    /// The store's epoch, which a restore raises. A new collection begins with its numbers.
+    fn epoch(&self) -> u64 {
+        1
+    }
     /// The kind's own policy; `None` where only a preset can apply.
     fn policy(&self, kind: &str) -> Option<Arc<Policy>>;
     /// The head of a collection.

@@ -109,7 +109,11 @@ impl Engine {
         let (sender, receiver) = oneshot::channel();
         self.submit(request, ReplyTo::Once(sender));
         let answer = receiver.await.unwrap_or_else(|_| self.stopped());
-        self.explain_lost(&collection, claim, answer)
+        if !Self::is_unexplained(claim, &answer) {
+            return answer;
+        }
+        let engine = self.clone();
+        self.aside(answer, move |answer| engine.explain_lost(&collection, claim, answer)).await
     }
 
     /// Carries out several requests, in their order, and waits for all their answers.
@@ -130,8 +134,33 @@ impl Engine {
             }
         }
         let answers = answers.into_iter().map(|answer| answer.unwrap_or_else(|| self.stopped()));
-        let answers = answers.zip(named);
-        answers.map(|(answer, (collection, claim))| self.explain_lost(&collection, claim, answer)).collect()
+        let answers: Vec<_> = answers.collect();
+        let mut pairs = answers.iter().zip(&named);
+        if !pairs.any(|(answer, (_, claim))| Self::is_unexplained(*claim, answer)) {
+            return answers;
+        }
+        let engine = self.clone();
+        let explain = move |answers: Vec<Answer>| {
+            let answers = answers.into_iter().zip(named);
+            answers.map(|(answer, (key, claim))| engine.explain_lost(&key, claim, answer)).collect()
+        };
+        self.aside(answers, explain).await
+    }
+
+    /// Does what may read the disk away from the threads that answer everyone.
+    async fn aside<T: Clone + Send + 'static>(
+        &self,
+        value: T,
+        work: impl FnOnce(T) -> T + Send + 'static,
+    ) -> T {
+        match tokio::runtime::Handle::try_current() {
+            // What is not explained is still an answer.
+            Ok(runtime) => {
+                let kept = value.clone();
+                runtime.spawn_blocking(move || work(value)).await.unwrap_or(kept)
+            }
+            Err(_) => work(value),
+        }
     }
 
     /// The same, for a caller without a runtime.
@@ -199,12 +228,18 @@ impl Engine {
         Answer { server_time_ms: self.now_ms(), outcome: Err(Refused::Stopped), replayed: false }
     }
 
+    /// The answer says that there is no such claim, which [`Self::explain_lost`] may know better.
+    pub fn is_unexplained(claim: Option<u64>, answer: &Answer) -> bool {
+        let unknown = matches!(&answer.outcome, Err(Refused::Rule(Refusal::NotFound { what, .. })) if &**what == "claim");
+        claim.is_some() && unknown
+    }
+
     /// The loop keeps only recent ends in memory. A claim that it does not know may have ended long
     /// ago: then the caller is told so, from the store, off the loop's thread. Whoever submits on its
-    /// own calls this with [`tenure_core::Verb::claim`].
+    /// own calls this with [`tenure_core::Verb::claim`], where reading the disk holds nobody up.
     pub fn explain_lost(&self, collection: &CollectionKey, claim: Option<u64>, mut answer: Answer) -> Answer {
-        if let (Some(number), Err(Refused::Rule(Refusal::NotFound { what, .. }))) = (claim, &answer.outcome)
-            && &**what == "claim"
+        if let Some(number) = claim
+            && Self::is_unexplained(claim, &answer)
             && let Ok(Some(claim)) = self.0.reader.claim(collection, number)
             && claim.state != ClaimState::Active
             && let (Some(reason), Some(ended_at_ms)) = (claim.reason, claim.ended_at_ms)
@@ -262,6 +297,7 @@ fn run<S: Store>(
         });
         let inbox = match queue.take(deadline, answered, options.linger) {
             Taken::Batch(inbox) => inbox,
+            Taken::Closed if turn.is_behind() => Vec::new(),
             Taken::Closed => break,
         };
         let result = turn.run(time.clock.now_ms(), inbox, &mut answers);

@@ -150,6 +150,10 @@ impl ReadRows<'_> {
 }
 
 impl Rows for ReadRows<'_> {
+    fn epoch(&self) -> u64 {
+        self.reader.epoch()
+    }
+
     fn policy(&self, kind: &str) -> Option<Arc<Policy>> {
         self.take(self.reader.policy(kind))
     }

@@ -5,6 +5,7 @@
 //! told that it lags, and that it must start anew only when its number is not retained any more.
 
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -70,6 +71,37 @@ pub enum Delivery {
     },
     /// The reader's number is not retained any more, or belongs to another epoch: start with a snapshot.
     Resync,
+}
+
+/// What a subscription can do next.
+#[derive(Debug)]
+pub enum Step {
+    /// Deliver this.
+    Ready(Delivery),
+    /// Wait.
+    Nothing,
+    /// Read the store first.
+    Store(Missing),
+}
+
+/// Events that only the store has.
+pub struct Missing {
+    reader: Arc<dyn Reader>,
+    key: CollectionKey,
+    since: u64,
+}
+
+impl Missing {
+    /// Reads them, a page at most. This may take a while.
+    pub fn read(self) -> Result<EventPage, Error> {
+        self.reader.events(&self.key, self.since, FEED_PAGE_MAX)
+    }
+}
+
+impl fmt::Debug for Missing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Missing").field("key", &self.key).field("since", &self.since).finish_non_exhaustive()
+    }
 }
 
 /// A cursor into one collection's events.
@@ -189,52 +221,76 @@ impl Subscription {
     /// The next delivery; waits until there is one. Cancelling it loses nothing.
     pub async fn next(&mut self) -> Result<Delivery, Error> {
         loop {
-            // Marks the newest number as seen before looking, so that a change in between wakes us.
-            self.newest.borrow_and_update();
             if let Some(delivery) = self.try_next()? {
                 return Ok(delivery);
             }
-            // The channel lives as long as this subscription, so its sender does too.
-            let _ = self.newest.changed().await;
+            self.changed().await;
         }
     }
 
-    /// The next delivery, if there is one now.
+    /// The next delivery, if there is one now. May read the store.
     pub fn try_next(&mut self) -> Result<Option<Delivery>, Error> {
+        loop {
+            match self.step() {
+                Step::Ready(delivery) => return Ok(Some(delivery)),
+                Step::Nothing => return Ok(None),
+                Step::Store(missing) => {
+                    if let Some(delivery) = self.supply(missing.read()?) {
+                        return Ok(Some(delivery));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits until there may be something, after [`Step::Nothing`].
+    pub async fn changed(&mut self) {
+        // The channel lives as long as this subscription, so its sender does too.
+        let _ = self.newest.changed().await;
+    }
+
+    /// What comes next, as far as memory knows. Never reads the store: whoever must not wait for it reads
+    /// where it may, and hands the page to [`Self::supply`].
+    pub fn step(&mut self) -> Step {
+        // Marks the newest number as seen before looking, so that a change in between wakes us.
+        self.newest.borrow_and_update();
         // Who has to start anew is told so however often it asks: it never goes on over a gap.
         if let Some(Delivery::Resync) = &self.first {
-            return Ok(Some(Delivery::Resync));
+            return Step::Ready(Delivery::Resync);
         }
         if let Some(first) = self.first.take() {
-            return Ok(Some(first));
+            return Step::Ready(first);
         }
         if !self.looked_late && self.channel.missed.load(Ordering::Acquire) {
             self.looked_late = true;
             self.catching_up = true;
         }
-        if !self.catching_up {
-            match self.read_ring() {
-                Ring::Events(events) => return Ok(Some(self.deliver(events))),
-                Ring::Nothing => return Ok(None),
-                Ring::Behind { newest } => {
-                    self.catching_up = true;
-                    return Ok(Some(Delivery::Lagging { cursor: self.cursor, newest }));
-                }
+        if self.catching_up {
+            let (reader, key, since) = (self.reader.clone(), self.key.clone(), self.cursor);
+            return Step::Store(Missing { reader, key, since });
+        }
+        match self.read_ring() {
+            Ring::Events(events) => Step::Ready(self.deliver(events)),
+            Ring::Nothing => Step::Nothing,
+            Ring::Behind { newest } => {
+                self.catching_up = true;
+                Step::Ready(Delivery::Lagging { cursor: self.cursor, newest })
             }
         }
-        match self.reader.events(&self.key, self.cursor, FEED_PAGE_MAX)? {
+    }
+
+    /// Takes what was missing. `None` when there was nothing.
+    pub fn supply(&mut self, page: EventPage) -> Option<Delivery> {
+        match page {
             EventPage::Resync { .. } => {
                 self.first = Some(Delivery::Resync);
-                Ok(Some(Delivery::Resync))
+                Some(Delivery::Resync)
             }
             EventPage::Events(events) => {
                 if events.len() < FEED_PAGE_MAX {
                     self.catching_up = false;
                 }
-                if events.is_empty() {
-                    return self.try_next();
-                }
-                Ok(Some(self.deliver(events)))
+                (!events.is_empty()).then(|| self.deliver(events))
             }
         }
     }

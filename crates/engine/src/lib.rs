@@ -25,7 +25,7 @@ mod wants;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use engine::{Engine, Observer, Options};
 pub use explain::{Explanation, Tenancy};
-pub use feed::{Delivery, Feed, From, Subscription};
+pub use feed::{Delivery, Feed, From, Missing, Step, Subscription};
 pub use limits::{BATCH_MAX, FEED_RING_MAX, MARK_MS, QUEUE_MAX, WAITERS_MAX};
 pub use planted::{Bug, Planted};
 pub use request::{Answer, Idempotency, Refused, ReplyTo, Request, Ticket};

@@ -2,10 +2,10 @@
 
 /// Commands in one group commit. More would make the first of them wait for the last.
 pub const BATCH_MAX: usize = 2_048;
-/// Bytes of events in one group commit; what comes after them waits for the next. A quarter of a journal
+/// Bytes of events and kept replies in one group commit; what comes after them waits for the next. A quarter of a journal
 /// segment, so that a commit always fits.
 pub(crate) const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Bytes of events of one command: an atomic group cannot be split.
+/// Bytes of one command's events, and as many of a group's reply: an atomic group cannot be split.
 pub(crate) const COMMAND_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Expiries beside them in one commit, so that a million deadlines at once don't hold up commands.
 pub(crate) const EXPIRIES_MAX: usize = 2_048;
@@ -20,6 +20,8 @@ pub(crate) const FEED_PAGE_MAX: usize = 512;
 /// While claims are active, the time is committed at least this often: after a crash a claim gets back
 /// the time since the last commit, so this bounds how much too long it can live.
 pub const MARK_MS: i64 = 5_000;
+/// Collections that are told of a pause in one commit: some 300 bytes each at the most.
+pub(crate) const RESUME_MAX: usize = 50_000;
 /// After the store refused for want of room or because it is away, overdue timers wait this long: a loop
 /// that tries at once would keep a core busy, and nobody else notices a fifth of a second.
 pub(crate) const RETRY_MS: i64 = 200;

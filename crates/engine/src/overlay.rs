@@ -2,54 +2,55 @@
 //! commit fails.
 
 use std::cell::Cell;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use tenure_core::{Changed, Claim, ClaimState, Collection, CollectionKey, Item, ItemId, Policy, Rows};
-use tenure_store::{Kept, ReplyKey, View};
+use tenure_store::{Kept, Map, ReplyKey, View};
+
+/// Layers that are kept for the next turn.
+const SPARE_LAYERS_MAX: usize = 16;
+/// Rows that a kept layer has room for.
+const SPARE_ROWS_MAX: usize = 16_384;
 
 pub(crate) struct Overlay<'v, V> {
     view: &'v V,
-    policies: HashMap<Arc<str>, Arc<Policy>>,
+    changes: &'v mut Changes,
+}
+
+/// A turn's own decisions. Emptied and used again by the next one, so that its tables need not grow anew.
+#[derive(Default)]
+pub(crate) struct Changes {
+    policies: Map<Arc<str>, Arc<Policy>>,
+    /// The first `used` are this turn's.
     layers: Vec<(CollectionKey, Layer)>,
-    places: HashMap<CollectionKey, usize>,
+    used: usize,
+    places: Map<CollectionKey, usize>,
     /// The layer that was looked at last: a decision asks a dozen times for the same one.
     last: Cell<usize>,
-    kept: HashMap<ReplyKey, Arc<Kept>>,
+    kept: Map<ReplyKey, Arc<Kept>>,
 }
 
 #[derive(Default)]
 struct Layer {
     head: Option<Arc<Collection>>,
-    items: HashMap<ItemId, Option<Arc<Item>>>,
-    claims: HashMap<u64, Arc<Claim>>,
+    items: Map<ItemId, Option<Arc<Item>>>,
+    claims: Map<u64, Arc<Claim>>,
     /// The numbers of `claims`, by holder.
-    by_holder: HashMap<Arc<str>, Vec<u64>>,
+    by_holder: Map<Arc<str>, Vec<u64>>,
 }
 
 impl<'v, V: View> Overlay<'v, V> {
-    pub(crate) fn new(view: &'v V) -> Self {
-        Self {
-            view,
-            policies: HashMap::new(),
-            layers: Vec::new(),
-            places: HashMap::new(),
-            last: Cell::new(0),
-            kept: HashMap::new(),
-        }
+    pub(crate) fn new(view: &'v V, changes: &'v mut Changes) -> Self {
+        changes.clear();
+        Self { view, changes }
     }
 
     /// A decision holds for the rest of the turn.
     pub(crate) fn take(&mut self, key: &CollectionKey, changed: &Changed) {
         for (kind, policy) in &changed.policies {
-            self.policies.insert(kind.clone(), policy.clone());
+            self.changes.policies.insert(kind.clone(), policy.clone());
         }
-        if self.layer(key).is_none() {
-            self.last.set(self.layers.len());
-            self.places.insert(key.clone(), self.layers.len());
-            self.layers.push((key.clone(), Layer::default()));
-        }
-        let (_, layer) = &mut self.layers[self.last.get()];
+        let layer = self.changes.layer_mut(key);
         if let Some(head) = &changed.collection {
             layer.head = Some(head.clone());
         }
@@ -63,9 +64,23 @@ impl<'v, V: View> Overlay<'v, V> {
         }
     }
 
+    pub(crate) fn keep(&mut self, key: ReplyKey, kept: Arc<Kept>) {
+        self.changes.kept.insert(key, kept);
+    }
+
+    pub(crate) fn kept(&self, key: &ReplyKey) -> Option<Arc<Kept>> {
+        self.changes.kept.get(key).cloned().or_else(|| self.view.kept(key))
+    }
+
     /// What this turn changed in a collection.
     fn layer(&self, key: &CollectionKey) -> Option<&Layer> {
-        if let Some((known, layer)) = self.layers.get(self.last.get())
+        self.changes.layer(key)
+    }
+}
+
+impl Changes {
+    fn layer(&self, key: &CollectionKey) -> Option<&Layer> {
+        if let Some((known, layer)) = self.layers[..self.used].get(self.last.get())
             && known == key
         {
             return Some(layer);
@@ -75,18 +90,52 @@ impl<'v, V: View> Overlay<'v, V> {
         Some(&self.layers[place].1)
     }
 
-    pub(crate) fn keep(&mut self, key: ReplyKey, kept: Arc<Kept>) {
-        self.kept.insert(key, kept);
+    fn layer_mut(&mut self, key: &CollectionKey) -> &mut Layer {
+        if self.layer(key).is_none() {
+            let place = self.used;
+            match self.layers.get_mut(place) {
+                Some((spare, _)) => *spare = key.clone(),
+                None => self.layers.push((key.clone(), Layer::default())),
+            }
+            self.used += 1;
+            self.places.insert(key.clone(), place);
+            self.last.set(place);
+        }
+        &mut self.layers[self.last.get()].1
     }
 
-    pub(crate) fn kept(&self, key: &ReplyKey) -> Option<Arc<Kept>> {
-        self.kept.get(key).cloned().or_else(|| self.view.kept(key))
+    fn clear(&mut self) {
+        self.policies.clear();
+        self.kept.clear();
+        self.places.clear();
+        self.used = 0;
+        // One large turn must not keep its tables for ever.
+        self.layers.truncate(SPARE_LAYERS_MAX);
+        for (_, layer) in &mut self.layers {
+            layer.clear();
+        }
+    }
+}
+
+impl Layer {
+    fn clear(&mut self) {
+        self.head = None;
+        if self.items.capacity() > SPARE_ROWS_MAX {
+            *self = Self::default();
+        }
+        self.items.clear();
+        self.claims.clear();
+        self.by_holder.clear();
     }
 }
 
 impl<V: View> Rows for Overlay<'_, V> {
+    fn epoch(&self) -> u64 {
+        self.view.epoch()
+    }
+
     fn policy(&self, kind: &str) -> Option<Arc<Policy>> {
-        self.policies.get(kind).cloned().or_else(|| self.view.policy(kind))
+        self.changes.policies.get(kind).cloned().or_else(|| self.view.policy(kind))
     }
 
     fn collection(&self, key: &CollectionKey) -> Option<Arc<Collection>> {

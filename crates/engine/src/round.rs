@@ -8,13 +8,13 @@ use tenure_core::refusal::{Unavailable, Why};
 use tenure_core::{
     Changed, ClaimState, CollectionKey, Command, Fact, ItemId, Principal, Refusal, Reply, Rows, Verb, decide,
 };
-use tenure_store::{Entry, Kept, ReplyKey, View};
+use tenure_store::{Entry, Kept, ReplyKey, View, encoded_bytes};
 
 use crate::limits::{BATCH_BYTES_MAX, COMMAND_BYTES_MAX, EXPIRIES_MAX};
 use crate::overlay::Overlay;
 use crate::planted::{Bug, Planted};
 use crate::timers::{Timer, Timers};
-use crate::waiters::{Waiter, Waiters};
+use crate::waiters::{Freed, Line, Waiter, Waiters};
 use crate::{Answer, Answered, Idempotency, Pending, Refused, Report, Request, Ticket};
 
 /// What a turn has decided so far.
@@ -26,34 +26,35 @@ pub(crate) struct Round<'a, V, T> {
     planted: Planted,
     pub(crate) entries: Vec<Entry>,
     pub(crate) answers: Vec<Answered<T>>,
-    /// Items that became free and may be waited for.
-    freed: Vec<(CollectionKey, BTreeSet<ItemId>)>,
+    /// Items that became free and may be waited for. Only a full commit leaves some here.
+    pub(crate) freed: Freed,
     /// Timers taken out in this turn, to be put back should it fail.
     pub(crate) due: Vec<Timer>,
     /// How many more claims are active after it.
     pub(crate) active: i64,
     pub(crate) report: Report,
-    /// Bytes of the events so far.
+    /// Bytes of the events and kept replies so far.
     bytes: usize,
 }
 
 impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     pub(crate) fn new(
-        view: &'a V,
+        overlay: Overlay<'a, V>,
         now_ms: i64,
         timers: &'a mut Timers,
         waiters: &'a mut Waiters<T>,
         planted: Planted,
     ) -> Self {
+        let freed = waiters.begin_turn();
         Self {
-            overlay: Overlay::new(view),
+            overlay,
             now_ms,
             timers,
             waiters,
             planted,
             entries: Vec::new(),
             answers: Vec::new(),
-            freed: Vec::new(),
+            freed,
             due: Vec::new(),
             active: 0,
             report: Report::default(),
@@ -69,6 +70,9 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     /// Claims whose time is up end before anything else is decided, so nobody overtakes a waiter.
     pub(crate) fn expire_due(&mut self) {
         for _ in 0..EXPIRIES_MAX {
+            if self.is_full() {
+                break;
+            }
             let Some(timer) = self.timers.pop_due(self.now_ms) else { break };
             let Some(claim) = self.overlay.claim(&timer.collection, timer.claim) else { continue };
             if claim.state == ClaimState::Active {
@@ -105,31 +109,42 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         }
     }
 
-    pub(crate) fn execute(&mut self, pending: Pending<T>) {
+    /// Carries a request out. Gives it back where the commit has no room for those who come before it.
+    pub(crate) fn execute(&mut self, pending: Pending<T>) -> Option<Pending<T>> {
         let key = match reply_key(&pending.request) {
             Ok(key) => key,
-            Err(refusal) => return self.answer(pending.ticket, Err(Refused::Rule(refusal))),
+            Err(refusal) => {
+                self.answer(pending.ticket, Err(Refused::Rule(refusal)));
+                return None;
+            }
         };
         if let (Some(key), Some(idempotency)) = (&key, &pending.request.idempotency) {
             if let Some(kept) = self.overlay.kept(key).filter(|kept| kept.is_kept_at(self.now_ms)) {
                 if kept.fingerprint != idempotency.fingerprint {
-                    return self.answer(pending.ticket, Err(Refused::KeyReused));
+                    self.answer(pending.ticket, Err(Refused::KeyReused));
+                    return None;
                 }
                 // The first answer, with its time: a retry reads the very same.
                 let outcome = kept.outcome.clone().map_err(Refused::Rule);
                 let answer = Answer { server_time_ms: kept.at_ms, outcome, replayed: true };
-                return self.answers.push(Answered { ticket: pending.ticket, answer, if_gone: None });
+                self.answers.push(Answered { ticket: pending.ticket, answer, if_gone: None });
+                return None;
             }
             if self.waiters.is_running(key) {
-                return self.answer(pending.ticket, Err(Refused::InProgress));
+                self.answer(pending.ticket, Err(Refused::InProgress));
+                return None;
             }
         }
         let command = &pending.request.command;
         if wait_ms(command) > 0 && pending.ticket.is_gone() && !self.planted.is(Bug::GrantToGone) {
             // Whoever was ready to wait and has left already is not granted anything either.
-            return self.answer(pending.ticket, Err(Refused::Stopped));
+            self.answer(pending.ticket, Err(Refused::Stopped));
+            return None;
         }
         self.settle_before(&command.collection, &command.verb);
+        if !self.freed.is_empty() {
+            return Some(pending);
+        }
         match self.decide(command) {
             Err(Refusal::Held { items }) if wait_ms(command) > 0 => {
                 self.wait(pending, key, Refusal::Held { items });
@@ -137,16 +152,22 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             outcome => self.conclude(pending, key, outcome, false),
         }
         self.serve_waiters();
+        None
     }
 
     /// Callers whose patience has ended get the answer of one last try.
     pub(crate) fn end_waits(&mut self) {
-        while let Some(number) = self.waiters.first_ended(self.now_ms) {
+        while !self.is_full()
+            && let Some(number) = self.waiters.first_ended(self.now_ms)
+        {
             // It still stands in the queue while an overdue claim on its items ends: it comes before
             // those behind it, and not before those ahead.
             if let Some(waiter) = self.waiters.get(number) {
                 let command = waiter.pending.request.command.clone();
                 self.settle_before(&command.collection, &command.verb);
+            }
+            if !self.freed.is_empty() {
+                break;
             }
             let Some(waiter) = self.waiters.remove(number) else { continue };
             if waiter.pending.ticket.is_gone() && !self.planted.is(Bug::GrantToGone) {
@@ -203,7 +224,9 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     fn decide(&mut self, command: &Command) -> Result<Reply, Refusal> {
         let decision = decide(&self.overlay, command, self.now_ms)?;
         let bytes: usize = decision.events.iter().map(|sealed| sealed.bytes.len()).sum();
-        if bytes > COMMAND_BYTES_MAX {
+        // A single reply is small; a group's may be as large as all that its commands touch.
+        let reply = if let Reply::Group(_) = &decision.reply { encoded_bytes(&decision.reply) } else { 0 };
+        if bytes.max(reply) > COMMAND_BYTES_MAX {
             return Err(Refusal::Limit { limit: Arc::from("bytes"), max: COMMAND_BYTES_MAX as u64 });
         }
         self.bytes += bytes;
@@ -266,20 +289,23 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         }
     }
 
-    /// Offers what became free to those who wait, in the order in which they came.
+    /// Offers what became free to those who wait, in the order in which they came. What a full commit has
+    /// no room for stays, to be offered in the next.
     fn serve_waiters(&mut self) {
         while let Some((collection, mut items)) = self.freed.pop() {
             self.freed.retain_mut(|(other, more)| {
                 let same = *other == collection;
                 if same {
-                    items.append(more);
+                    items.extend(std::mem::take(more));
                 }
                 !same
             });
-            let mut after = None;
-            while !items.is_empty() {
-                let Some(number) = self.next_waiter(&collection, &items, after) else { break };
-                after = Some(number);
+            let mut line = self.waiters.line(&collection, &items);
+            while let Some(number) = self.next_waiter(&collection, &mut line, &items) {
+                if self.is_full() {
+                    self.freed.push((collection, items));
+                    return;
+                }
                 let Some(waiter) = self.waiters.get(number) else { break };
                 let command = waiter.pending.request.command.clone();
                 match self.decide(&command) {
@@ -289,7 +315,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
                         // What it was given may be another claim of its session: the items are then
                         // still free for the next.
                         if let Ok(Reply::Acquired { claim, .. }) = &outcome {
-                            items.retain(|item| !claim.items.contains(item));
+                            claim.items.iter().for_each(|item| drop(items.take(item)));
                         }
                         self.conclude(waiter.pending, waiter.key, outcome, true);
                     }
@@ -301,14 +327,14 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     fn next_waiter(
         &mut self,
         collection: &CollectionKey,
+        line: &mut Line,
         items: &BTreeSet<ItemId>,
-        after: Option<u64>,
     ) -> Option<u64> {
-        if self.planted.is(Bug::LastComeFirstServed) && after.is_none() {
+        if self.planted.is(Bug::LastComeFirstServed) && !std::mem::take(line).is_empty() {
             return self.waiters.last_for(collection, items);
         }
         let even_gone = self.planted.is(Bug::GrantToGone);
-        self.waiters.next_for(collection, items, after, even_gone)
+        self.waiters.next_in(collection, line, items, even_gone)
     }
 
     fn wait(&mut self, pending: Pending<T>, key: Option<ReplyKey>, refusal: Refusal) {
@@ -379,6 +405,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             at_ms: self.now_ms,
             outcome: outcome.clone(),
         });
+        self.bytes += encoded_bytes(&*kept);
         self.overlay.keep(key.clone(), kept.clone());
         let own = self
             .entries

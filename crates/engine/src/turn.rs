@@ -10,11 +10,12 @@ use tenure_core::{ClaimState, CollectionKey, Command, ItemId, Principal, Verb, d
 use tenure_store::{Batch, ClaimFilter, Entry, Error, Store, View};
 
 use crate::feed::Feed;
-use crate::limits::{MARK_MS, RETRY_MS};
+use crate::limits::{MARK_MS, RESUME_MAX, RETRY_MS};
+use crate::overlay::{Changes, Overlay};
 use crate::planted::{Bug, Planted};
 use crate::round::Round;
 use crate::timers::{Timer, Timers};
-use crate::waiters::Waiters;
+use crate::waiters::{Freed, Waiters};
 use crate::wants::wants;
 use crate::{Answer, Refused, Request, Ticket};
 
@@ -57,6 +58,7 @@ pub struct Report {
 pub struct Turn<S, T> {
     store: S,
     timers: Timers,
+    changes: Changes,
     /// Locked while a turn decides, never while it commits; others only count.
     waiters: Arc<Mutex<Waiters<T>>>,
     /// Requests that did not fit into the newest commit.
@@ -80,17 +82,29 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         let high_water_ms = store.high_water_ms();
         let offset_ms = if planted.is(Bug::TimeRunsBack) { 0 } else { (high_water_ms - clock_ms).max(0) };
         let now_ms = clock_ms + offset_ms;
-        let (timers, waiters) = (Timers::default(), Arc::default());
+        let (timers, changes, waiters) = (Timers::default(), Changes::default(), Arc::default());
         let (late, active, retry_at_ms) = (VecDeque::new(), 0, 0);
-        let mut turn =
-            Self { store, timers, waiters, late, feed, planted, offset_ms, now_ms, active, retry_at_ms };
+        let mut turn = Self {
+            store,
+            timers,
+            changes,
+            waiters,
+            late,
+            feed,
+            planted,
+            offset_ms,
+            now_ms,
+            active,
+            retry_at_ms,
+        };
+        if !planted.is(Bug::ForgetTimers) {
+            turn.find_timers()?;
+        }
         let away_ms = now_ms - high_water_ms;
         let paused = high_water_ms > 0 && away_ms > 0 && !turn.store.is_shared();
         if paused && !planted.is(Bug::NoResume) {
-            turn.resume(away_ms)?;
-        }
-        if !planted.is(Bug::ForgetTimers) {
-            turn.find_timers()?;
+            turn.expire_overdue(high_water_ms)?;
+            turn.resume(high_water_ms, away_ms)?;
         }
         Ok(turn)
     }
@@ -103,7 +117,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         inbox: Vec<Pending<T>>,
         answers: &mut Vec<Answered<T>>,
     ) -> Result<Report, Error> {
-        let wants = wants(&inbox, self.store.wants_rows());
+        let wants = wants(self.late.iter().chain(&inbox), self.store.wants_rows());
         let before_ms = self.now_ms;
         let view = match self.store.load(&wants) {
             Ok(view) => view,
@@ -119,32 +133,44 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         let decide_at_ms = if self.planted.is(Bug::StaleTime) { before_ms } else { self.now_ms };
         let mut waiters = self.waiters.lock();
         let first_joined = waiters.next_number();
-        let mut round = Round::new(&view, decide_at_ms, &mut self.timers, &mut waiters, self.planted);
+        let overlay = Overlay::new(&view, &mut self.changes);
+        let mut round = Round::new(overlay, decide_at_ms, &mut self.timers, &mut waiters, self.planted);
+        let owed = round.freed.clone();
+        // While the rows are still the committed ones: what this turn ends may not have ended.
+        round.sweep_timers(usize::try_from(self.active).unwrap_or(0));
         round.expire_due();
         let mut inbox = self.late.drain(..).chain(inbox).collect::<VecDeque<_>>();
         while !round.is_full()
             && let Some(pending) = inbox.pop_front()
         {
-            round.execute(pending);
+            if let Some(pending) = round.execute(pending) {
+                inbox.push_front(pending);
+            }
         }
         self.late = inbox;
         round.end_waits();
-        round.sweep_timers(usize::try_from(self.active).unwrap_or(0));
-        let Round { entries, answers: answered, due, active, mut report, .. } = round;
+        let Round { entries, answers: answered, due, active, freed, mut report, .. } = round;
+        waiters.owe(freed);
         drop(waiters);
         drop(view);
         report.answered = answered.len();
         report.committed = entries.len();
-        self.finish(entries, answered, Outcome { due, first_joined, active }, answers, report)
+        self.finish(entries, answered, Outcome { due, first_joined, owed, active }, answers, report)
     }
 
     /// When the next turn is due even if nobody asks for anything, on the clock that drives it.
     pub fn next_ms(&self) -> Option<i64> {
         let mark_ms = (self.active > 0).then(|| self.store.high_water_ms() + MARK_MS);
-        let late_ms = (!self.late.is_empty()).then_some(self.now_ms);
-        let next = [self.timers.next_ms(), self.waiters.lock().next_ms(), mark_ms, late_ms];
+        let waiters = self.waiters.lock();
+        let late_ms = (!self.late.is_empty() || waiters.is_owed()).then_some(self.now_ms);
+        let next = [self.timers.next_ms(), waiters.next_ms(), mark_ms, late_ms];
         let next = next.into_iter().flatten().min();
         next.map(|next_ms| next_ms.max(self.retry_at_ms) - self.offset_ms)
+    }
+
+    /// Requests wait that did not fit into the newest commit, and the next turn can take them.
+    pub fn is_behind(&self) -> bool {
+        !self.late.is_empty() && self.retry_at_ms == 0
     }
 
     /// The time of the newest turn.
@@ -230,8 +256,11 @@ impl<S: Store, T: Ticket> Turn<S, T> {
                     self.timers.set(timer);
                 }
                 let refused = refused_by(&error);
+                let mut waiters = self.waiters.lock();
+                waiters.owe(outcome.owed);
                 // Whoever began to wait may wait for a claim that was never granted.
-                let joined = self.waiters.lock().drain_from(outcome.first_joined);
+                let joined = waiters.drain_from(outcome.first_joined);
+                drop(waiters);
                 answers.extend(
                     joined.into_iter().map(|waiter| refuse(waiter.pending.ticket, self.now_ms, &refused)),
                 );
@@ -261,16 +290,34 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         }
     }
 
-    fn resume(&mut self, away_ms: i64) -> Result<(), Error> {
+    /// Ends what was over when the server went away, as of then, in commits of the usual size: nothing of
+    /// that is left for the one commit that gives the others their time back.
+    fn expire_overdue(&mut self, at_ms: i64) -> Result<(), Error> {
+        while self.timers.next_ms().is_some_and(|next_ms| next_ms <= at_ms) {
+            let view = self.store.load(&[])?;
+            let mut waiters = self.waiters.lock();
+            let overlay = Overlay::new(&view, &mut self.changes);
+            let mut round = Round::new(overlay, at_ms, &mut self.timers, &mut waiters, self.planted);
+            round.expire_due();
+            let Round { entries, active, .. } = round;
+            drop(waiters);
+            drop(view);
+            self.active += active;
+            self.store.commit(Batch { at_ms, entries })?;
+        }
+        Ok(())
+    }
+
+    fn resume(&mut self, high_water_ms: i64, away_ms: i64) -> Result<(), Error> {
         let reader = self.store.reader();
         let mut after = None;
         loop {
-            let page = reader.collections(after.as_ref(), 1_000)?;
+            let page = reader.collections(after.as_ref(), RESUME_MAX)?;
             let verb = Verb::Resume { shift_ms: away_ms };
             let keys: Vec<CollectionKey> = page.rows.into_iter().map(|(key, _)| key).collect();
-            // Only the last page moves the highest committed time. After a crash between two pages the
-            // next start gives everyone their time back again: too much for some, too little for none.
-            let at_ms = if page.more { self.store.high_water_ms() } else { self.now_ms };
+            // Only the last page moves the time. After a crash between two pages the next start gives
+            // everyone their time back again: too much for some, too little for none.
+            let at_ms = if page.more { high_water_ms } else { self.now_ms };
             self.commit_for_each(&keys, &verb, at_ms)?;
             match keys.into_iter().next_back() {
                 Some(last) if page.more => after = Some(last),
@@ -285,7 +332,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         let view = self.store.load(&[])?;
         for key in keys {
             let command = Command { collection: key.clone(), actor: Principal::system(), verb: verb.clone() };
-            if let Ok(decision) = decide(&view, &command, self.now_ms)
+            if let Ok(decision) = decide(&view, &command, at_ms)
                 && !decision.events.is_empty()
             {
                 entries.push(Entry {
@@ -311,6 +358,8 @@ struct Outcome {
     due: Vec<Timer>,
     /// From this number on callers began to wait in it: refused after a failure.
     first_joined: u64,
+    /// What was owed to those who wait when it began: owed again after a failure.
+    owed: Freed,
     /// How many more claims are active after a success.
     active: i64,
 }

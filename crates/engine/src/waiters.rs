@@ -4,7 +4,8 @@
 //! A caller that wants several items is served as soon as all of them are free; until then it does not
 //! keep later callers from the ones that are.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 
 use tenure_core::{CollectionKey, ItemId};
 use tenure_store::ReplyKey;
@@ -20,6 +21,21 @@ pub(crate) struct Waiters<T> {
     by_end: BTreeSet<(i64, u64)>,
     /// Idempotency keys whose first request still waits.
     keys: HashMap<ReplyKey, u64>,
+    /// What became free in a commit that had no room for all who wait for it.
+    owed: Freed,
+    /// Those who have left were looked for in this turn.
+    searched: bool,
+}
+
+/// Items that became free.
+pub(crate) type Freed = Vec<(CollectionKey, BTreeSet<ItemId>)>;
+
+/// Those who wait for some items, in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct Line {
+    /// The next one for each item.
+    next: BinaryHeap<Reverse<(u64, ItemId)>>,
+    last: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -30,6 +46,13 @@ pub(crate) struct Waiter<T> {
     pub(crate) key: Option<ReplyKey>,
 }
 
+impl Line {
+    /// Nobody is in it, or nobody any more.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.next.is_empty()
+    }
+}
+
 impl<T> Default for Waiters<T> {
     fn default() -> Self {
         Self {
@@ -38,15 +61,36 @@ impl<T> Default for Waiters<T> {
             by_item: HashMap::new(),
             by_end: BTreeSet::new(),
             keys: HashMap::new(),
+            owed: Freed::new(),
+            searched: false,
         }
     }
 }
 
 impl<T: Ticket> Waiters<T> {
+    /// A turn begins: gives what is owed to those who wait.
+    pub(crate) fn begin_turn(&mut self) -> Freed {
+        self.searched = false;
+        std::mem::take(&mut self.owed)
+    }
+
+    /// These are free and were not offered to all who wait for them.
+    pub(crate) fn owe(&mut self, freed: Freed) {
+        self.owed.extend(freed);
+    }
+
+    /// Something is owed.
+    pub(crate) fn is_owed(&self) -> bool {
+        !self.owed.is_empty()
+    }
+
     /// Queues a caller; gives it back when the queue is full even without those who have left.
     pub(crate) fn push(&mut self, waiter: Waiter<T>) -> Option<Waiter<T>> {
         if self.waiting.len() >= WAITERS_MAX {
-            self.drop_gone();
+            // Once in a turn: a crowd that is refused must not be searched for each of it.
+            if !std::mem::replace(&mut self.searched, true) {
+                self.drop_gone();
+            }
             if self.waiting.len() >= WAITERS_MAX {
                 return Some(waiter);
             }
@@ -87,27 +131,39 @@ impl<T: Ticket> Waiters<T> {
         Some(waiter)
     }
 
-    /// The first caller after `after` that waits for one of these items and is still there.
-    pub(crate) fn next_for(
+    /// Those who wait for one of these items.
+    pub(crate) fn line(&self, collection: &CollectionKey, items: &BTreeSet<ItemId>) -> Line {
+        let by_item = self.by_item.get(collection);
+        let first = |item: &ItemId| Some(Reverse((*by_item?.get(item)?.first()?, item.clone())));
+        Line { next: items.iter().filter_map(first).collect(), last: None }
+    }
+
+    /// The next caller in a line that waits for one of these items, fewer by now, and is still there.
+    pub(crate) fn next_in(
         &mut self,
         collection: &CollectionKey,
+        line: &mut Line,
         items: &BTreeSet<ItemId>,
-        after: Option<u64>,
         even_gone: bool,
     ) -> Option<u64> {
         use std::ops::Bound::{Excluded, Unbounded};
-        loop {
-            let by_item = self.by_item.get(collection)?;
-            let from = after.map_or(Unbounded, Excluded);
-            let queues = items.iter().filter_map(|item| by_item.get(item));
-            let number =
-                queues.filter_map(|numbers| numbers.range((from, Unbounded)).next()).min().copied()?;
-            if !even_gone && self.waiting.get(&number).is_some_and(|waiter| waiter.pending.ticket.is_gone()) {
-                self.remove(number);
+        while let Some(Reverse((number, item))) = line.next.pop() {
+            if !items.contains(&item) {
                 continue;
             }
-            return Some(number);
+            let numbers = self.by_item.get(collection).and_then(|by_item| by_item.get(&item));
+            let behind = numbers.and_then(|numbers| numbers.range((Excluded(number), Unbounded)).next());
+            line.next.extend(behind.map(|behind| Reverse((*behind, item))));
+            // It stands in the line once for each of its items.
+            if line.last.replace(number) == Some(number) {
+                continue;
+            }
+            match self.waiting.get(&number) {
+                Some(waiter) if even_gone || !waiter.pending.ticket.is_gone() => return Some(number),
+                _ => drop(self.remove(number)),
+            }
         }
+        None
     }
 
     /// The caller who came last: what a planted bug serves first.

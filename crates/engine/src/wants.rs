@@ -8,8 +8,8 @@ use crate::Pending;
 use crate::round::reply_key;
 
 /// A store that has all rows at hand is only asked for kept replies, which may be anywhere.
-pub(crate) fn wants<T>(inbox: &[Pending<T>], rows: bool) -> Vec<Want> {
-    let wanted = inbox.iter().filter(|pending| rows || pending.request.idempotency.is_some());
+pub(crate) fn wants<'a, T: 'a>(inbox: impl Iterator<Item = &'a Pending<T>>, rows: bool) -> Vec<Want> {
+    let wanted = inbox.filter(|pending| rows || pending.request.idempotency.is_some());
     let want = wanted.map(|pending| {
         let command = &pending.request.command;
         let mut want = Want {
@@ -35,6 +35,7 @@ fn add_wants(want: &mut Want, command: &Command, verb: &Verb) {
         }
         Verb::Heartbeat { claim, .. }
         | Verb::Advance { claim }
+        | Verb::Enter { claim, .. }
         | Verb::Cancel { claim }
         | Verb::Release { claim }
         | Verb::Nudge { claim, .. }

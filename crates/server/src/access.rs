@@ -171,7 +171,7 @@ pub const TABLE: &[Rule] = &[
     rule("POST", "/tasks/{id}/lines", MANAGE_OWN, Group::Write),
     rule("PATCH", "/tasks/{id}/lines/{line}", MANAGE_OWN, Group::Write),
     rule("POST", "/tasks/{id}/lines/{line}/validate", MANAGE_OWN, Group::Write),
-    rule("POST", "/tasks/{id}/ready", MANAGE_OWN, Group::Write),
+    rule("POST", "/tasks/{id}/ready", MANAGE, Group::Write),
     rule("POST", "/tasks/{id}/process", MANAGE_OWN, Group::Write),
     rule("POST", "/tasks/{id}/heartbeat", MANAGE_OWN, Group::Write),
     rule("POST", "/tasks/{id}/leave", MANAGE_OWN, Group::Write),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -14,6 +15,7 @@ use crate::Problem;
 use crate::idempotency::Key;
 use crate::limits::{BATCH_BYTES_MAX, BODY_BYTES_MAX, BODY_TIME_MAX};
 use crate::params::no_query;
+use crate::wording::wrong_field;
 
 /// A JSON body of at most [`BODY_BYTES_MAX`], and the request's idempotency key. An empty body reads as
 /// `{}`.
@@ -25,27 +27,34 @@ pub(crate) struct Body<T> {
     pub(crate) key: Option<Key>,
 }
 
-/// The same, for a batch.
+/// A batch's bytes, of at most [`BATCH_BYTES_MAX`], to be parsed where they lie, and the idempotency key.
 #[derive(Debug)]
-pub(crate) struct LargeBody<T>(pub(crate) Body<T>);
+pub(crate) struct LargeBody {
+    /// What was sent.
+    pub(crate) bytes: Bytes,
+    /// The key for a retry.
+    pub(crate) key: Option<Key>,
+}
 
 impl<S: Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
-        read(request, BODY_BYTES_MAX).await
+        let (bytes, key) = read(request, BODY_BYTES_MAX).await?;
+        Ok(Self { value: parse(&bytes, "body")?, key })
     }
 }
 
-impl<S: Sync, T: DeserializeOwned> FromRequest<S> for LargeBody<T> {
+impl<S: Sync> FromRequest<S> for LargeBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
-        Ok(Self(read(request, BATCH_BYTES_MAX).await?))
+        let (bytes, key) = read(request, BATCH_BYTES_MAX).await?;
+        Ok(Self { bytes, key })
     }
 }
 
-async fn read<T: DeserializeOwned>(request: Request, limit: usize) -> Result<Body<T>, Problem> {
+async fn read(request: Request, limit: usize) -> Result<(Bytes, Option<Key>), Problem> {
     let (parts, body) = request.into_parts();
     no_query(&parts.uri)?;
     let bytes = match tokio::time::timeout(BODY_TIME_MAX, Limited::new(body, limit).collect()).await {
@@ -71,28 +80,43 @@ async fn read<T: DeserializeOwned>(request: Request, limit: usize) -> Result<Bod
         ));
     }
     let key = Key::of(&parts.method, &parts.uri, &parts.headers, &bytes)?;
-    Ok(Body { value: parse(&bytes)?, key })
+    Ok((bytes, key))
 }
 
-/// Reads JSON. A syntax error is 400; a wrong or unknown field is 422 that names it.
-pub(crate) fn parse<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, Problem> {
+/// Reads JSON. A syntax error is 400; a wrong or unknown field is 422 that names it, or the `whole`.
+pub(crate) fn parse<'de, T: Deserialize<'de>>(bytes: &'de [u8], whole: &str) -> Result<T, Problem> {
     let text: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
+    match serde_json::from_slice(text) {
+        Ok(Object(value)) => Ok(value),
+        Err(_) => parse_slowly(text, whole),
+    }
+}
+
+/// The same once more, with an eye on the path: that costs an allocation for each field, which only what
+/// is wrong shall pay.
+fn parse_slowly<'de, T: Deserialize<'de>>(text: &'de [u8], whole: &str) -> Result<T, Problem> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let Object(value) = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let path = error.path().to_string();
         let inner = error.into_inner();
         if inner.is_data() {
-            // serde_json appends the place; the field says it better.
-            let detail = inner.to_string();
-            wrong_field(&path, detail.split(" at line ").next().unwrap_or("is wrong"), "body")
+            wrong_field(&path, without_place(&inner.to_string()), whole)
+        } else if serde_json::from_slice::<serde_json::Value>(text).is_ok() {
+            // For one of some words the parser takes a number for no value at all.
+            wrong_field(&path, "must be a string", whole)
         } else {
-            Problem::new(StatusCode::BAD_REQUEST, "malformed", format!("the body is not JSON: {inner}"))
+            Problem::new(StatusCode::BAD_REQUEST, "malformed", format!("the {whole} is not JSON: {inner}"))
         }
     })?;
     deserializer.end().map_err(|_| {
         Problem::new(StatusCode::BAD_REQUEST, "malformed", "something follows the JSON value")
     })?;
     Ok(value)
+}
+
+/// serde_json appends the place; the field says it better.
+pub(crate) fn without_place(message: &str) -> &str {
+    message.split(" at line ").next().unwrap_or(message)
 }
 
 /// A struct that is written as an object. By themselves structs also take an array of their fields.
@@ -118,6 +142,11 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
     }
 }
 
+/// One such struct, as a field.
+pub(crate) fn object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    Object::deserialize(deserializer).map(|Object(value)| value)
+}
+
 /// A list of such structs.
 pub(crate) fn objects<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
@@ -126,22 +155,4 @@ where
 {
     let objects = Vec::<Object<T>>::deserialize(deserializer)?;
     Ok(objects.into_iter().map(|Object(value)| value).collect())
-}
-
-/// A field that could not be read, from what the parser says: its path, or the name in the message where
-/// the path is the whole value (an unknown field, a missing one).
-pub(crate) fn wrong_field(path: &str, message: &str, whole: &str) -> Problem {
-    let named = ["unknown field `", "missing field `", "duplicate field `"]
-        .iter()
-        .find_map(|start| message.strip_prefix(start)?.split('`').next());
-    let field = match (path, named) {
-        ("." | "", None) => whole.to_owned(),
-        ("." | "", Some(name)) => name.to_owned(),
-        (path, Some(name)) if path.split('.').next_back() != Some(name) => format!("{path}.{name}"),
-        (path, _) => path.to_owned(),
-    };
-    // A name's own refusal begins with the name of what it checks; the field says it already.
-    let own = ["collection: ", "item: ", "status: ", "session: ", "claim: ", "data: "];
-    let detail = own.iter().find_map(|start| message.strip_prefix(start)).unwrap_or(message);
-    Problem::invalid(&field, detail)
 }

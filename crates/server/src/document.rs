@@ -15,7 +15,7 @@ use utoipa::openapi::{
 
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::access::rule_for;
+use crate::access::{SOCKET_PATH, rule_for};
 use crate::codes::code_of;
 use crate::limits::IDEMPOTENCY_KEY_BYTES_MAX;
 use crate::problem::title_of;
@@ -159,7 +159,12 @@ fn operations_mut(item: &mut PathItem) -> impl Iterator<Item = (&'static str, &m
 fn complete(method: &str, path: &str, operation: &mut Operation) {
     let is_public = rule_for(method, path).is_none_or(|rule| matches!(rule.may, May::Anyone));
     if !is_public {
-        operation.security = Some(vec![SecurityRequirement::new::<_, _, String>("bearer", [])]);
+        let mut ways = vec![SecurityRequirement::new::<_, _, String>("bearer", [])];
+        if path == SOCKET_PATH {
+            // It can also say who it is by a ticket or its first message.
+            ways.push(SecurityRequirement::default());
+        }
+        operation.security = Some(ways);
     }
     if method == "POST" {
         operation.parameters.get_or_insert_default().push(idempotency_key().into());
@@ -241,8 +246,11 @@ pub(crate) fn example(word: &str) -> Value {
     let one = |value: Value| vec![("items", json!([value]))];
     let (detail, more): (&str, Vec<(&str, Value)>) = match word {
         "held" => (
-            "nightly is held by Ana",
-            one(json!({"item": "nightly", "why": "held", "holder": ana, "since": since, "expires_at": at})),
+            "nightly is held by Ana in session worker-3",
+            one(json!({
+                "item": "nightly", "why": "held", "holder": ana, "session": "worker-3",
+                "since": since, "expires_at": at,
+            })),
         ),
         "finished" => (
             "a-1 is READY, which is final",

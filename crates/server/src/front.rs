@@ -3,15 +3,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::extract::{FromRequestParts, MatchedPath, Request};
 use axum::http::header::{self, HeaderName};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use tracing::Instrument;
@@ -61,16 +59,16 @@ impl Client {
 }
 
 /// What the front needs to know.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Front {
     metrics: Metrics,
-    trusted: Arc<[Network]>,
-    ids: Arc<Ids>,
+    trusted: Vec<Network>,
+    ids: Ids,
 }
 
 impl Front {
     pub(crate) fn new(metrics: Metrics, trusted: Vec<Network>) -> Self {
-        Self { metrics, trusted: trusted.into(), ids: Arc::new(Ids::new()) }
+        Self { metrics, trusted, ids: Ids::new() }
     }
 }
 
@@ -92,7 +90,11 @@ impl Ids {
 }
 
 /// The outermost layer.
-pub(crate) async fn pass(State(front): State<Front>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn pass<F: Future<Output = Response> + Send>(
+    front: &Front,
+    mut request: Request,
+    inner: impl FnOnce(Request) -> F,
+) -> Response {
     let started = Instant::now();
     let id = request_id(request.headers()).unwrap_or_else(|| front.ids.next());
     let route = request.extensions().get::<MatchedPath>().cloned();
@@ -102,7 +104,7 @@ pub(crate) async fn pass(State(front): State<Front>, mut request: Request, next:
     request.extensions_mut().insert(client);
     let trace = trace_id(request.headers()).unwrap_or_default();
     let span = tracing::info_span!("request", id, %method, route, trace, client = %client.address);
-    let handled = AssertUnwindSafe(next.run(request)).catch_unwind().instrument(span.clone()).await;
+    let handled = AssertUnwindSafe(inner(request)).catch_unwind().instrument(span.clone()).await;
     let _entered = span.enter();
     let mut response = handled.unwrap_or_else(|_| {
         tracing::error!("a handler panicked");

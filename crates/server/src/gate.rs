@@ -6,7 +6,7 @@
 //! route without a row in the table answers 403 to everyone, a method without one 405: nothing that the
 //! table does not know can be reached.
 
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -17,14 +17,14 @@ use crate::rate::{Allowance, Rates, Who};
 use crate::{App, Caller, Problem};
 
 /// What the gate needs to know.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Gate {
     pub(crate) app: App,
     pub(crate) rates: Rates,
 }
 
 /// The layer.
-pub(crate) async fn pass(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn pass(gate: &Gate, mut request: Request, next: Next) -> Response {
     if request.method() == Method::OPTIONS
         && let Some(path) = request.extensions().get::<MatchedPath>()
         && let Some(allow) = allowed(path.as_str())

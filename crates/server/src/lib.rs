@@ -38,6 +38,7 @@ mod stream;
 mod time;
 mod tls;
 mod view;
+mod wording;
 
 pub use accept::stop_signal;
 pub use access::{Group, May, Role, Roles, Rule, TABLE, rule_of};

@@ -92,8 +92,8 @@ pub const STREAM_PIECE_BYTES: usize = 8 * 1024;
 pub const SSE_HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
 /// What a socket reads at once; allocated for each of them.
 pub const SOCKET_READ_BYTES: usize = 4 * 1024;
-/// What a socket collects before it writes.
-pub const SOCKET_WRITE_BYTES: usize = 4 * 1024;
+/// What a socket collects before it writes: some forty answers. Grows only as far as it is needed.
+pub const SOCKET_WRITE_BYTES: usize = 16 * 1024;
 /// What it can collect at most: what it collects before it writes, and a piece, with room to spare.
 pub const SOCKET_WRITE_BYTES_MAX: usize = 32 * 1024;
 /// While a socket takes what is written, no more than this is queued for it.

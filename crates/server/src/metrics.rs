@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
@@ -13,12 +13,16 @@ use parking_lot::Mutex;
 use tenure_core::ClaimState;
 use tenure_engine::{ClaimFilter, Engine, Observer, Report, StoreError};
 
+use crate::access::TABLE;
 use crate::limits::{METRIC_CLAIMS_MAX, METRIC_KINDS_MAX};
 
 const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, None);
 const SECONDS: &[f64] =
     &[0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 const COUNTS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1_024.0, 2_048.0];
+
+/// Classes of status codes.
+const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
 /// What is measured: its name, what it is, and in words.
 #[derive(Clone, Copy)]
@@ -77,6 +81,9 @@ struct Inner {
     expiry_lag: Histogram,
     connections: Gauge,
     kinds: Mutex<BTreeMap<String, u64>>,
+    /// For each row of the access table and each class of status, once it was needed: asking the recorder
+    /// for one builds its labels.
+    requests: Vec<[OnceLock<Histogram>; CLASSES.len()]>,
 }
 
 impl fmt::Debug for Metrics {
@@ -125,6 +132,7 @@ impl Metrics {
             expiries,
             connections,
             kinds: Mutex::default(),
+            requests: TABLE.iter().map(|_| Default::default()).collect(),
             recorder,
         }))
     }
@@ -158,20 +166,20 @@ impl Metrics {
     }
 
     pub(crate) fn request(&self, route: &str, method: &Method, status: StatusCode, took: Duration) {
-        let class = match status.as_u16() / 100 {
-            1 => "1xx",
-            2 => "2xx",
-            3 => "3xx",
-            4 => "4xx",
-            _ => "5xx",
+        let class = usize::from(status.as_u16() / 100).clamp(1, CLASSES.len()) - 1;
+        let make = || {
+            let labels = vec![
+                Label::new("route", route.to_owned()),
+                Label::from_static_parts("method", method_of(method)),
+                Label::from_static_parts("status", CLASSES[class]),
+            ];
+            let key = Key::from_parts("tenure_http_request_seconds", labels);
+            self.0.recorder.register_histogram(&key, &METADATA)
         };
-        let labels = vec![
-            Label::new("route", route.to_owned()),
-            Label::from_static_parts("method", method_of(method)),
-            Label::from_static_parts("status", class),
-        ];
-        let key = Key::from_parts("tenure_http_request_seconds", labels);
-        self.0.recorder.register_histogram(&key, &METADATA).record(took);
+        match TABLE.iter().position(|rule| rule.method == method.as_str() && rule.path == route) {
+            Some(row) => self.0.requests[row][class].get_or_init(make).record(took),
+            None => make().record(took),
+        }
     }
 
     pub(crate) fn connection(&self) -> Open {

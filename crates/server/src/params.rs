@@ -16,8 +16,8 @@ use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{RefOr, Required, Schema};
 
-use crate::body::wrong_field;
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
+use crate::wording::wrong_field;
 use crate::{Caller, Problem, schema};
 
 /// `{kind}/{name}`.
@@ -52,7 +52,33 @@ pub(crate) struct Query<T>(pub(crate) T);
 #[serde(deny_unknown_fields)]
 pub(crate) struct Nothing {}
 
-/// The path's parameters, decoded, with the caller whose kinds bound them.
+/// The path's parameters, decoded. What is not encoded by the rules is refused and not guessed at: `%zz`
+/// would be an item of that name.
+pub(crate) struct Raw(pub(crate) RawPathParams);
+
+impl<S: Send + Sync> FromRequestParts<S> for Raw {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let malformed = |detail| Problem::new(StatusCode::BAD_REQUEST, "malformed", detail);
+        if !is_encoded(parts.uri.path()) {
+            return Err(malformed("in the path a % stands without two hexadecimal digits"));
+        }
+        let params = RawPathParams::from_request_parts(parts, state).await;
+        params.map(Self).map_err(|_| malformed("the path is not UTF-8"))
+    }
+}
+
+/// Every `%` has its two digits.
+fn is_encoded(path: &str) -> bool {
+    let is_hex = |digit: Option<u8>| digit.is_some_and(|digit| digit.is_ascii_hexdigit());
+    path.split('%').skip(1).all(|part| {
+        let mut digits = part.bytes();
+        is_hex(digits.next()) && is_hex(digits.next())
+    })
+}
+
+/// The path's parameters with the caller whose kinds bound them.
 struct Path {
     caller: Caller,
     params: RawPathParams,
@@ -61,9 +87,7 @@ struct Path {
 impl Path {
     async fn of<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let caller = Caller::from_request_parts(parts, state).await?;
-        let params = RawPathParams::from_request_parts(parts, state)
-            .await
-            .map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "malformed", "the path is not UTF-8"))?;
+        let Raw(params) = Raw::from_request_parts(parts, state).await?;
         Ok(Self { caller, params })
     }
 

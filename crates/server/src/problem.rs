@@ -221,8 +221,8 @@ pub(crate) fn title_of(code: &str) -> &'static str {
 fn unavailable(item: &Unavailable) -> Value {
     let id = &item.item;
     match &item.why {
-        Why::Held { holder, since_ms, until_ms } => json!({
-            "item": id, "why": "held", "holder": holder,
+        Why::Held { holder, session, since_ms, until_ms } => json!({
+            "item": id, "why": "held", "holder": holder, "session": session,
             "since": rfc3339(*since_ms), "expires_at": rfc3339(*until_ms),
         }),
         Why::Delayed { holder, until_ms } => json!({

@@ -166,6 +166,7 @@ impl PartialSchema for PolicySchema {
             .property("ttl_ms", ms("How long it lasts, or how long a heartbeat renews it for."))
             .property("renew", flag("Heartbeats renew it."))
             .property("at_end", one_of("What its end does.", &["release", "advance"]))
+            .property("side", flag("Entered by its name only, by an application: `advance` passes it by."))
             .additional_properties(Some(AdditionalProperties::FreeForm(false)));
         let phase = ["name", "ttl_ms", "renew", "at_end"].into_iter().fold(phase, ObjectBuilder::required);
         let phases = ArrayBuilder::new().items(phase).min_items(Some(1)).max_items(Some(8));
@@ -177,6 +178,7 @@ impl PartialSchema for PolicySchema {
             "finished",
             "create_on_claim",
             "one_claim_per_session",
+            "session_exclusive",
             "max_wait_ms",
             "lock_delay_ms",
             "ttl_ms_min",
@@ -203,6 +205,10 @@ impl PartialSchema for PolicySchema {
             .property("status_on_claim", maybe(status(), "The status that a claim gives to its items."))
             .property("create_on_claim", flag("Claiming an unknown item or collection creates it."))
             .property("one_claim_per_session", flag("A session that has a claim gets that one back."))
+            .property(
+                "session_exclusive",
+                flag("To another session of the same holder the item is held; no session is one of them."),
+            )
             .property(
                 "max_claims_per_holder",
                 maybe(integer(1), "Active claims of one holder in one collection."),

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
 use tenure_apps::files::Folder;
 use tenure_engine::{Engine, StoreError};
 use tokio::net::TcpListener;
@@ -137,7 +139,13 @@ impl Server {
 pub fn shield(routes: Router, app: &App, rates: Rates, trusted: Vec<Network>) -> Router {
     let gate = Gate { app: app.clone(), rates };
     let front = Front::new(app.metrics().clone(), trusted);
-    routes.layer(from_fn_with_state(gate, gate::pass)).layer(from_fn_with_state(front, front::pass))
+    routes.layer(from_fn_with_state(Arc::new((front, gate)), pass))
+}
+
+/// One layer for both: each would clone and box the routes behind it for every request.
+async fn pass(State(shield): State<Arc<(Front, Gate)>>, request: Request, next: Next) -> Response {
+    let (front, gate) = &*shield;
+    front::pass(front, request, |request| gate::pass(gate, request, next)).await
 }
 
 /// Opens and runs in one go, for whoever needs neither the address nor the first key in between.

@@ -103,6 +103,7 @@ impl Client {
                     | Verb::AddItem { claim, .. }
                     | Verb::RemoveItem { claim, .. }
                     | Verb::Advance { claim }
+                    | Verb::Enter { claim, .. }
                     | Verb::Cancel { claim }
                     | Verb::Release { claim } => *claim,
                     Verb::Complete(complete) => complete.claim,
@@ -186,7 +187,11 @@ impl Client {
             }
             1 => Verb::AddItem { claim, item: rng.pick(&place.items).clone() },
             2 => Verb::RemoveItem { claim, item: rng.pick(items).clone() },
-            3 => Verb::Advance { claim },
+            3 if rng.chance(500) => Verb::Advance { claim },
+            3 => {
+                let phase = Arc::from(format!("p{}", rng.index(4)));
+                Verb::Enter { claim, phase, ttl_ms: rng.chance(500).then(|| rng.range(1, 5_000)) }
+            }
             4 => Verb::Complete(complete(rng, place, &holding, token)),
             5 => Verb::Cancel { claim },
             6 => Verb::Release { claim },

@@ -328,6 +328,11 @@ impl Disk for SimDisk {
         }
     }
 
+    fn open_to_read(&self, path: &Path) -> io::Result<SimFile> {
+        let found = self.0.lock().names.get(path).copied();
+        found.map(|file| SimFile { disk: self.clone(), file }).ok_or(io::ErrorKind::NotFound.into())
+    }
+
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut state = self.0.lock();
         match state.begin(false) {

@@ -86,14 +86,21 @@ impl World {
 /// A policy that can work, of any shape.
 pub(crate) fn random_policy(rng: &mut Rng) -> Policy {
     let count = 1 + rng.weighted(&[5, 3, 2]);
-    let phases: Vec<Phase> = (0..count)
+    let mut phases: Vec<Phase> = (0..count)
         .map(|index| Phase {
             name: Arc::from(format!("p{index}")),
             ttl_ms: *rng.pick(&[1_000, 1_500, 3_000, 8_000, 20_000]),
             renew: rng.chance(650),
             at_end: if index + 1 < count && rng.chance(600) { AtEnd::Advance } else { AtEnd::Release },
+            side: false,
         })
         .collect();
+    // One that nobody walks into, beside the others.
+    if rng.chance(300) {
+        let ttl_ms = *rng.pick(&[1_000, 3_000, 20_000]);
+        let (name, renew) = (Arc::from(format!("p{count}")), rng.chance(300));
+        phases.push(Phase { name, ttl_ms, renew, at_end: AtEnd::Release, side: true });
+    }
     let longest = phases.iter().filter(|phase| phase.renew).map(|phase| phase.ttl_ms).max();
     let first_ttl_ms = phases[0].ttl_ms;
     let ttl_ms_max = first_ttl_ms * rng.range(1, 3);
@@ -109,6 +116,7 @@ pub(crate) fn random_policy(rng: &mut Rng) -> Policy {
         status_on_claim: rng.chance(300).then(|| status("again")),
         create_on_claim: rng.chance(400),
         one_claim_per_session: rng.chance(250),
+        session_exclusive: rng.chance(350),
         max_claims_per_holder: rng.chance(300).then(|| 1 + rng.index(3)),
         max_wait_ms: *rng.pick(&[0, 5_000, 30_000, 60_000]),
         lock_delay_ms: if rng.chance(400) { rng.range(1, 4_000) } else { 0 },

@@ -29,6 +29,11 @@ pub struct Entry {
     pub kept: Option<(ReplyKey, Arc<Kept>)>,
 }
 
+/// The bytes that something takes in a commit.
+pub fn encoded_bytes(value: &impl Serialize) -> usize {
+    postcard::serialize_with_flavor(value, postcard::ser_flavors::Size::default()).expect("it always encodes")
+}
+
 /// Under which a reply is kept: the same key of another principal or collection is another key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ReplyKey {

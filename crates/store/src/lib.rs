@@ -19,10 +19,14 @@ use std::sync::Arc;
 
 use tenure_core::{CollectionKey, ItemId, Rows};
 
-pub use batch::{Batch, Entry, Kept, ReplyKey};
+pub use batch::{Batch, Entry, Kept, ReplyKey, encoded_bytes};
 pub use error::Error;
 pub use read::{AuditFilter, ClaimFilter, ClaimRow, EventPage, ItemFilter, Page, Reader, Snapshot, Stats};
 pub use state::State;
+
+/// A map for what every decision looks up. Its hash is several times faster than the standard library's;
+/// the seed is random, so that nobody can choose names that collide.
+pub type Map<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
 /// The writer's face.
 pub trait Store: Send {

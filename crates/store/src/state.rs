@@ -1,6 +1,7 @@
 //! The rows in memory: what the memory store is, and what the embedded store keeps beside its journal.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
+use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::Arc;
 
 use tenure_core::{
@@ -8,13 +9,15 @@ use tenure_core::{
     fold,
 };
 
-use crate::{ClaimFilter, ClaimRow, ItemFilter, Page, Snapshot, Stats};
+use crate::{ClaimFilter, ClaimRow, ItemFilter, Map, Page, Snapshot, Stats};
 
 /// All rows.
 #[derive(Clone, Debug, Default)]
 pub struct State {
-    policies: HashMap<Arc<str>, Arc<Policy>>,
-    collections: BTreeMap<CollectionKey, CollectionState>,
+    policies: Map<Arc<str>, Arc<Policy>>,
+    collections: Map<CollectionKey, CollectionState>,
+    /// The keys of `collections`, in order.
+    keys: BTreeSet<CollectionKey>,
     active_claims: u64,
 }
 
@@ -23,11 +26,11 @@ pub struct State {
 #[derive(Clone, Debug, Default)]
 struct CollectionState {
     head: Option<Arc<Collection>>,
-    items: HashMap<ItemId, Arc<Item>>,
+    items: Map<ItemId, Arc<Item>>,
     order: BTreeSet<ItemId>,
-    claims: HashMap<u64, Arc<Claim>>,
+    claims: Map<u64, Arc<Claim>>,
     active: BTreeSet<u64>,
-    by_holder: HashMap<Arc<str>, BTreeSet<u64>>,
+    by_holder: Map<Arc<str>, BTreeSet<u64>>,
 }
 
 impl State {
@@ -40,7 +43,8 @@ impl State {
         if collection.is_none() && items.is_empty() && claims.is_empty() {
             return;
         }
-        let state = collection_mut(&mut self.collections, key);
+        let active_claims = &mut self.active_claims;
+        let state = collection_mut(&mut self.collections, &mut self.keys, key);
         if collection.is_some() {
             state.head.clone_from(collection);
         }
@@ -51,13 +55,13 @@ impl State {
             }
         }
         for claim in claims {
-            state.put_claim(claim.clone(), &mut self.active_claims);
+            state.put_claim(claim.clone(), active_claims);
         }
     }
 
     /// Sets a collection's items, given in the order of their ids: much faster than one at a time.
     pub fn fill_items(&mut self, key: &CollectionKey, items: Vec<Arc<Item>>) {
-        let state = collection_mut(&mut self.collections, key);
+        let state = self.collection_mut(key);
         state.order = items.iter().map(|item| item.id.clone()).collect();
         state.items = items.into_iter().map(|item| (item.id.clone(), item)).collect();
     }
@@ -92,15 +96,13 @@ impl State {
         after: Option<&CollectionKey>,
         limit: usize,
     ) -> Page<(CollectionKey, Arc<Collection>)> {
-        let rows = self.collections.iter();
-        let rows = rows.filter(|(key, _)| after.is_none_or(|after| *key > after));
-        let rows = rows.filter_map(|(key, state)| Some((key.clone(), state.head.clone()?)));
+        let rows = self.keys.range::<CollectionKey, _>((after.map_or(Unbounded, Excluded), Unbounded));
+        let rows = rows.filter_map(|key| Some((key.clone(), self.collections.get(key)?.head.clone()?)));
         page(rows, limit)
     }
 
     /// Items in order.
     pub fn items(&self, key: &CollectionKey, filter: &ItemFilter, limit: usize) -> Page<Arc<Item>> {
-        use std::ops::Bound::{Excluded, Unbounded};
         let Some(state) = self.collections.get(key) else {
             return Page { rows: Vec::new(), more: false };
         };
@@ -117,30 +119,24 @@ impl State {
         page(rows.cloned(), limit)
     }
 
-    /// Claims in order, those that are in memory.
+    /// Claims in order, those that are in memory. A page costs what is on it, not what was before it.
     pub fn claims(&self, filter: &ClaimFilter, limit: usize) -> Page<ClaimRow> {
         let mut rows = Vec::new();
-        let wanted = |key: &CollectionKey| filter.collection.as_ref().is_none_or(|wanted| wanted == key);
-        for (key, state) in self.collections.iter().filter(|(key, _)| wanted(key)) {
-            let mut numbers: Vec<u64> = match (&filter.holder, filter.state) {
-                (Some(holder), Some(ClaimState::Active)) => {
-                    state.by_holder.get(holder).into_iter().flatten().copied().collect()
-                }
-                (_, Some(ClaimState::Active)) => state.active.iter().copied().collect(),
-                _ => state.claims.keys().copied().collect(),
-            };
-            numbers.sort_unstable();
-            for claim in numbers.iter().filter_map(|number| state.claims.get(number)) {
-                let after = filter.after.as_ref();
-                let later = after.is_none_or(|(after, number)| (key, claim.number) > (after, *number));
-                let holder = filter.holder.as_ref().is_none_or(|holder| claim.holder.id == *holder);
-                if later && holder && filter.state.is_none_or(|wanted| claim.state == wanted) {
-                    rows.push(ClaimRow { collection: key.clone(), claim: claim.clone() });
-                    if rows.len() > limit {
-                        rows.pop();
-                        return Page { rows, more: true };
-                    }
-                }
+        let after = filter.after.as_ref();
+        let from = filter.collection.as_ref().max(after.map(|(key, _)| key));
+        for key in self.keys.range::<CollectionKey, _>((from.map_or(Unbounded, Included), Unbounded)) {
+            if filter.collection.as_ref().is_some_and(|only| only != key) {
+                break;
+            }
+            let Some(state) = self.collections.get(key) else { continue };
+            let after = after.filter(|(after, _)| after == key).map_or(0, |(_, number)| *number);
+            let room = limit.saturating_add(1) - rows.len();
+            for claim in state.claims_after(after, filter, room) {
+                rows.push(ClaimRow { collection: key.clone(), claim: claim.clone() });
+            }
+            if rows.len() > limit {
+                rows.pop();
+                return Page { rows, more: true };
             }
         }
         Page { rows, more: false }
@@ -166,7 +162,38 @@ impl State {
     }
 }
 
+impl State {
+    fn collection_mut(&mut self, key: &CollectionKey) -> &mut CollectionState {
+        collection_mut(&mut self.collections, &mut self.keys, key)
+    }
+}
+
 impl CollectionState {
+    /// The first claims after a number that a filter lets through, in order.
+    fn claims_after(&self, after: u64, filter: &ClaimFilter, limit: usize) -> Vec<&Arc<Claim>> {
+        let wanted = |claim: &&Arc<Claim>| {
+            filter.holder.as_ref().is_none_or(|holder| claim.holder.id == *holder)
+                && filter.state.is_none_or(|wanted| claim.state == wanted)
+        };
+        let active = match (&filter.holder, filter.state) {
+            (Some(holder), Some(ClaimState::Active)) => self.by_holder.get(holder),
+            (None, Some(ClaimState::Active)) => Some(&self.active),
+            _ => {
+                // Ended ones are in no order; only those that are shown are sorted.
+                let found = self.claims.values().filter(|claim| claim.number > after).filter(wanted);
+                let mut found: Vec<_> = found.collect();
+                if found.len() > limit {
+                    found.select_nth_unstable_by_key(limit, |claim| claim.number);
+                    found.truncate(limit);
+                }
+                found.sort_unstable_by_key(|claim| claim.number);
+                return found;
+            }
+        };
+        let numbers = active.into_iter().flat_map(|numbers| numbers.range((Excluded(after), Unbounded)));
+        numbers.filter_map(|number| self.claims.get(number)).take(limit).collect()
+    }
+
     fn put_item(&mut self, item: Arc<Item>) {
         if let Some(known) = self.items.get_mut(&item.id) {
             *known = item;
@@ -235,28 +262,30 @@ impl RowsMut for State {
     }
 
     fn put_collection(&mut self, key: &CollectionKey, collection: Arc<Collection>) {
-        collection_mut(&mut self.collections, key).head = Some(collection);
+        self.collection_mut(key).head = Some(collection);
     }
 
     fn put_item(&mut self, key: &CollectionKey, item: Arc<Item>) {
-        collection_mut(&mut self.collections, key).put_item(item);
+        self.collection_mut(key).put_item(item);
     }
 
     fn remove_item(&mut self, key: &CollectionKey, id: &ItemId) {
-        collection_mut(&mut self.collections, key).remove_item(id);
+        self.collection_mut(key).remove_item(id);
     }
 
     fn put_claim(&mut self, key: &CollectionKey, claim: Arc<Claim>) {
-        collection_mut(&mut self.collections, key).put_claim(claim, &mut self.active_claims);
+        collection_mut(&mut self.collections, &mut self.keys, key).put_claim(claim, &mut self.active_claims);
     }
 }
 
 /// The collection's rows, without making a key anew for one that is there.
 fn collection_mut<'a>(
-    collections: &'a mut BTreeMap<CollectionKey, CollectionState>,
+    collections: &'a mut Map<CollectionKey, CollectionState>,
+    keys: &mut BTreeSet<CollectionKey>,
     key: &CollectionKey,
 ) -> &'a mut CollectionState {
     if !collections.contains_key(key) {
+        keys.insert(key.clone());
         collections.insert(key.clone(), CollectionState::default());
     }
     collections.get_mut(key).expect("just inserted")

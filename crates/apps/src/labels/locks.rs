@@ -11,8 +11,7 @@ use tenure_engine::ClaimFilter;
 use super::images::denied;
 use super::model::ImageDoc;
 use super::{IMAGES, ImageAt, LOCKS_MAX, Labels, LockAnswer, LockedBy, Open, Released};
-use crate::lock::last_claim;
-use crate::{Actor, Document, Done, Person, Refusal, Result, Time};
+use crate::{Actor, Desk, Document, Done, Person, Refusal, Result, Time};
 
 impl Labels {
     /// Locks an image for the actor; again: refreshes. Another's lock is an answer too.
@@ -30,7 +29,7 @@ impl Labels {
     /// Keeps the actor's own lock.
     pub async fn heartbeat(&self, actor: &Actor, at: &ImageAt) -> Result<Done<LockAnswer>> {
         let plan = |image: &Document<ImageDoc>| {
-            let (claim, token) = (last_claim(&image.item)?, image.item.fence);
+            let (claim, token) = (image.last_claim()?, image.item.fence);
             Ok(Verb::Heartbeat { claim, token, idle_ms: None })
         };
         let done = self.ask_lock(actor, at, "heartbeat", plan).await.map_err(|refusal| {
@@ -46,7 +45,7 @@ impl Labels {
 
     /// Lets go of the actor's own lock.
     pub async fn release(&self, actor: &Actor, at: &ImageAt) -> Result<Done<Released>> {
-        let plan = |image: &Document<ImageDoc>| Ok(Verb::Release { claim: last_claim(&image.item)? });
+        let plan = |image: &Document<ImageDoc>| Ok(Verb::Release { claim: image.last_claim()? });
         let done = self.ask_lock(actor, at, "release", plan).await?;
         let server_time = Time(done.at_ms);
         Ok(done.show(Released { success: true, server_time }))
@@ -79,17 +78,17 @@ impl Labels {
         &self,
         actor: &Actor,
         at: &ImageAt,
-        step: &str,
+        action: &str,
         plan: impl Fn(&Document<ImageDoc>) -> Result<Verb>,
     ) -> Result<Done> {
         let asked = async {
             let project = self.for_change(actor, &at.project_id)?;
             let image = self.image(&project, &at.image_id)?.item.id.clone();
             let plan = || plan(&self.image(&project, image.as_str())?);
-            let done = self.desk.change(actor, &project.collection, step, plan).await;
+            let done = self.desk.change(actor, &project.collection, Desk::OWN_STEP, plan).await;
             done.map_err(|refusal| self.desk.plain(&project.collection, &image, refusal))
         };
-        asked.await.inspect_err(|refusal| denied(actor, &at.image_id, step, refusal))
+        asked.await.inspect_err(|refusal| denied(actor, &at.image_id, action, refusal))
     }
 
     fn show_own(&self, done: Done) -> Result<Done<LockAnswer>> {
@@ -116,7 +115,7 @@ impl Labels {
         let Some(Rule::Held { items }) = refusal.rule() else { return Err(refusal) };
         let Some(Unavailable { why, .. }) = items.first() else { return Err(Refusal::Broken) };
         let (holder, locked_at, until_ms) = match why {
-            Why::Held { holder, since_ms, until_ms } => (holder, Some(Time(*since_ms)), *until_ms),
+            Why::Held { holder, since_ms, until_ms, .. } => (holder, Some(Time(*since_ms)), *until_ms),
             Why::Delayed { holder, until_ms } => (holder, None, *until_ms),
             Why::Finished { .. } | Why::NotClaimable { .. } => return Err(refusal),
         };

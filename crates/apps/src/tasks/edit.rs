@@ -11,8 +11,7 @@ use super::{
     CODE_BYTES_MAX, EditLine, LINES_MAX, Line, Mode, NewLine, NewTask, QUANTITY_MAX, SERIALS_MAX, TASKS,
     TITLE_BYTES_MAX, Task, Tasks, holds, line_id, status,
 };
-
-use crate::{Actor, Document, Done, Permission, Refusal, Result, put, text};
+use crate::{Actor, Desk, Document, Done, Permission, Refusal, Result, put, text};
 
 impl Tasks {
     /// Makes a task, as a draft.
@@ -33,7 +32,7 @@ impl Tasks {
             verbs.push(new_line(&id, index + 1, line, None)?);
         }
         let group = Verb::Group(verbs);
-        let done = self.desk.change(actor, &self.collection, "create", || Ok(group.clone())).await?;
+        let done = self.desk.change(actor, &self.collection, Desk::OWN_STEP, || Ok(group.clone())).await?;
         // A retry's own id is not the one that was made.
         let made = done.written(TASKS)?;
         let task = self.get(actor, made.id.as_str())?;
@@ -57,7 +56,7 @@ impl Tasks {
             let added = new_line(&task.item.id, number, line.clone(), guard.clone())?;
             Ok(Verb::Group(vec![task.put(&task.item.status, &data, guard)?, added]))
         };
-        let done = self.desk.change(actor, &self.collection, "add-line", plan).await?;
+        let done = self.desk.change(actor, &self.collection, Desk::OWN_STEP, plan).await?;
         let line = written_line(&done)?;
         Ok(done.show(line))
     }
@@ -89,7 +88,7 @@ impl Tasks {
 
     /// The draft can be processed.
     pub async fn ready(&self, actor: &Actor, id: &str) -> Result<Done<Task>> {
-        self.on_task(actor, id, "ready", |task| match task.item.status.as_str() {
+        self.on_task(actor, id, |task| match task.item.status.as_str() {
             "draft" => Ok(Some(task.put(&status("ready"), &task.data, None)?)),
             "ready" => Ok(None),
             _ => Err(wrong_status(task, "only a draft becomes ready")),
@@ -99,7 +98,7 @@ impl Tasks {
 
     /// Nobody will process it. What was applied stays applied.
     pub async fn cancel(&self, actor: &Actor, id: &str) -> Result<Done<Task>> {
-        self.on_task(actor, id, "cancel", |task| {
+        self.on_task(actor, id, |task| {
             let cancelled = status("cancelled");
             match task.item.status.as_str() {
                 "cancelled" => return Ok(None),
@@ -126,11 +125,11 @@ impl Tasks {
         &self,
         actor: &Actor,
         id: &str,
-        step: &str,
         plan: impl Fn(&Document<TaskDoc>) -> Result<Option<Verb>>,
     ) -> Result<Done<Task>> {
         actor.require(Permission::InventoryManage)?;
-        let done = self.desk.change_if(actor, &self.collection, step, || plan(&self.task(id)?)).await?;
+        let done =
+            self.desk.change_if(actor, &self.collection, Desk::OWN_STEP, || plan(&self.task(id)?)).await?;
         let task = self.get(actor, id)?;
         Ok(match done {
             Some(done) => done.show(task),
@@ -144,7 +143,7 @@ impl Tasks {
         actor: &Actor,
         id: &str,
         line: &str,
-        step: &str,
+        action: &str,
         change: impl Fn(&LineDoc) -> Result<(tenure_core::Status, LineDoc)>,
     ) -> Result<Done<Line>> {
         actor.require(Permission::InventoryManage)?;
@@ -165,17 +164,10 @@ impl Tasks {
             let written = line.put(&status, &data, guard.clone())?;
             Ok(Verb::Group(vec![written, task.put(&task.item.status, &task.data, guard)?]))
         };
-        let done = self.desk.change(actor, &self.collection, step, plan).await;
+        let done = self.desk.change(actor, &self.collection, Desk::OWN_STEP, plan).await;
         let done = done.inspect_err(|refusal| {
             let (who, code) = (&*actor.principal.id, refusal.code());
-            tracing::info!(
-                actor = who,
-                task = id,
-                line,
-                action = step,
-                code,
-                "line action denied: {refusal}"
-            );
+            tracing::info!(actor = who, task = id, line, action, code, "line action denied: {refusal}");
         })?;
         let line = written_line(&done)?;
         Ok(done.show(line))
@@ -199,7 +191,7 @@ fn line_number(id: &ItemId) -> &str {
 }
 
 /// Refuses a task whose lines are history.
-fn still_open(task: &Document<TaskDoc>) -> Result<()> {
+pub(super) fn still_open(task: &Document<TaskDoc>) -> Result<()> {
     match task.item.status.as_str() {
         "completed" | "cancelled" => Err(wrong_status(task, "its lines cannot change any more")),
         _ => Ok(()),

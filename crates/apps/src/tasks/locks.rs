@@ -8,8 +8,7 @@ use tenure_core::{Refusal as Rule, Reply, Verb};
 
 use super::model::TaskDoc;
 use super::{Beat, Task, Tasks};
-use crate::lock::last_claim;
-use crate::{Actor, Document, Done, Lock, Permission, Refusal, Result, Time};
+use crate::{Actor, Desk, Document, Done, Lock, Permission, Refusal, Result, Time};
 
 const REQUEST_RELEASE: &str = "request-release";
 
@@ -26,7 +25,7 @@ impl Tasks {
     /// Keeps the lock alive, unless the person is idle.
     pub async fn heartbeat(&self, actor: &Actor, id: &str, idle_ms: Option<i64>) -> Result<Done<Beat>> {
         let plan = |task: &Document<TaskDoc>| {
-            let (claim, token) = (last_claim(&task.item)?, task.item.fence);
+            let (claim, token) = (task.last_claim()?, task.item.fence);
             Ok(Verb::Heartbeat { claim, token, idle_ms })
         };
         let done = self.ask_lock(actor, id, Permission::InventoryManage, "heartbeat", plan).await?;
@@ -42,7 +41,7 @@ impl Tasks {
 
     /// Leaves process mode.
     pub async fn leave(&self, actor: &Actor, id: &str) -> Result<Done<Task>> {
-        let plan = |task: &Document<TaskDoc>| Ok(Verb::Release { claim: last_claim(&task.item)? });
+        let plan = |task: &Document<TaskDoc>| Ok(Verb::Release { claim: task.last_claim()? });
         self.on_lock(actor, id, Permission::InventoryManage, "leave", plan).await
     }
 
@@ -54,7 +53,7 @@ impl Tasks {
         message: Option<Arc<str>>,
     ) -> Result<Done<Task>> {
         let plan = |task: &Document<TaskDoc>| {
-            Ok(Verb::Nudge { claim: last_claim(&task.item)?, message: message.clone() })
+            Ok(Verb::Nudge { claim: task.last_claim()?, message: message.clone() })
         };
         self.on_lock(actor, id, Permission::InventoryManage, REQUEST_RELEASE, plan).await
     }
@@ -81,10 +80,10 @@ impl Tasks {
         actor: &Actor,
         id: &str,
         permission: Permission,
-        step: &str,
+        action: &str,
         plan: impl Fn(&Document<TaskDoc>) -> Result<Verb>,
     ) -> Result<Done<Task>> {
-        let done = self.ask_lock(actor, id, permission, step, plan).await?;
+        let done = self.ask_lock(actor, id, permission, action, plan).await?;
         let task = self.get(actor, id)?;
         Ok(done.show(task))
     }
@@ -94,36 +93,36 @@ impl Tasks {
         actor: &Actor,
         id: &str,
         permission: Permission,
-        step: &str,
+        action: &str,
         plan: impl Fn(&Document<TaskDoc>) -> Result<Verb>,
     ) -> Result<Done> {
         let who = &*actor.principal.id;
         let asked = async {
             actor.require(permission)?;
             let plan = || plan(&self.task(id)?);
-            let done = self.desk.change(actor, &self.collection, step, plan).await;
-            done.map_err(|refusal| self.plain(id, step, refusal))
+            let done = self.desk.change(actor, &self.collection, Desk::OWN_STEP, plan).await;
+            done.map_err(|refusal| self.plain(id, action, refusal))
         };
         match asked.await {
             Ok(done) => {
                 // A heartbeat every ten seconds tells nobody anything; a refused one does.
-                if step != "heartbeat" {
-                    tracing::info!(actor = who, task = id, action = step, "task lock");
+                if action != "heartbeat" {
+                    tracing::info!(actor = who, task = id, action, "task lock");
                 }
                 Ok(done)
             }
             Err(refusal) => {
                 let code = refusal.code();
-                tracing::info!(actor = who, task = id, action = step, code, "task lock denied: {refusal}");
+                tracing::info!(actor = who, task = id, action, code, "task lock denied: {refusal}");
                 Err(refusal)
             }
         }
     }
 
     /// Whoever asks somebody else to let go has lost nothing.
-    fn plain(&self, id: &str, step: &str, refusal: Refusal) -> Refusal {
+    fn plain(&self, id: &str, action: &str, refusal: Refusal) -> Refusal {
         let Ok(item) = self.task(id).map(|task| task.item.id.clone()) else { return refusal };
-        let is_lost = matches!(refusal.rule(), Some(Rule::Lost { .. })) && step == REQUEST_RELEASE;
+        let is_lost = matches!(refusal.rule(), Some(Rule::Lost { .. })) && action == REQUEST_RELEASE;
         if is_lost && matches!(self.desk.is_held(&self.collection, &item), Ok(false)) {
             return Rule::NotHeld { item }.into();
         }

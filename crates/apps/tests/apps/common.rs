@@ -78,7 +78,8 @@ impl Office {
 pub(crate) fn person(id: &str) -> Actor {
     let name = id[..1].to_uppercase() + &id[1..];
     let principal = Principal::new(id, name).expect("a test's person");
-    let editor = [Permission::InventoryManage, Permission::LabelsManage, Permission::JobsRun];
+    let editor =
+        [Permission::InventoryManage, Permission::LabelsManage, Permission::JobsQueue, Permission::JobsRun];
     match id {
         "vera" => Actor::new(principal, []),
         "root" => Actor::new(principal, [&editor[..], &[Permission::Override]].concat()),

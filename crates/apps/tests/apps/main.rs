@@ -3,5 +3,7 @@
 
 mod common;
 
+mod demo;
+mod jobs;
 mod labels;
 mod tasks;

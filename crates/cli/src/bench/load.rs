@@ -1,13 +1,13 @@
 //! Callers for the benchmarks: each waits for its answer before it asks again.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use tenure_core::command::{Acquire, ItemWrite, PutItem};
 use tenure_core::{CollectionKey, Command, Expect, ItemId, Principal, Reply, Verb};
-use tenure_engine::Engine;
+use tenure_engine::{Answer, Engine, ReplyTo};
+use tokio::sync::mpsc;
 
 /// What a run of callers measured.
 pub(crate) struct Measured {
@@ -79,8 +79,9 @@ impl Items {
     }
 }
 
-/// Runs `callers` at once for a time. Each claims `per_claim` random items of its own share and
-/// releases them, again and again.
+/// Keeps `callers` commands in flight for a time, as a pipelined socket does: one thread, one channel of
+/// answers. Each caller claims `per_claim` random items of its own share and releases them, again and
+/// again, and waits for its answer before it asks again.
 pub(crate) fn claims(
     engine: &Engine,
     items: &Arc<Items>,
@@ -88,47 +89,42 @@ pub(crate) fn claims(
     per_claim: usize,
     time: Duration,
 ) -> Measured {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().build().expect("a runtime for the benchmark's callers");
-    let stop = Arc::new(AtomicBool::new(false));
-    let count = Arc::new(AtomicU64::new(0));
-    let latency = Arc::new(Mutex::new(new_histogram()));
+    let (sender, mut answers) = mpsc::unbounded_channel();
+    let mut callers: Vec<_> =
+        (0..callers).map(|number| Caller::new(number, callers, per_claim, items.clone())).collect();
+    let submit = |caller: &mut Caller| {
+        caller.asked = Instant::now();
+        engine.submit(caller.next().into(), ReplyTo::Tagged(caller.number as u64, sender.clone()));
+    };
     let started = Instant::now();
-    runtime.block_on(async {
-        let tasks: Vec<_> = (0..callers)
-            .map(|caller| {
-                let (engine, items, stop) = (engine.clone(), items.clone(), stop.clone());
-                let (count, latency) = (count.clone(), latency.clone());
-                tokio::spawn(async move {
-                    let mut own = new_histogram();
-                    let mut caller = Caller::new(caller, callers, per_claim, items);
-                    while !stop.load(Ordering::Relaxed) {
-                        let asked = Instant::now();
-                        caller.step(&engine).await;
-                        own.saturating_record(micros(asked.elapsed()));
-                        count.fetch_add(1, Ordering::Relaxed);
-                        if asked.duration_since(started) >= time {
-                            stop.store(true, Ordering::Relaxed);
-                        }
-                    }
-                    if caller.claim.is_some() {
-                        caller.step(&engine).await;
-                    }
-                    latency.lock().expect("no caller panics").add(&own).expect("same bounds");
-                })
-            })
-            .collect();
-        for task in tasks {
-            task.await.expect("no caller panics");
+    callers.iter_mut().for_each(submit);
+    let mut latency = new_histogram();
+    let (mut commands, mut in_flight) = (0, callers.len());
+    let mut arrived = Vec::with_capacity(callers.len());
+    while in_flight > 0 {
+        answers.blocking_recv_many(&mut arrived, callers.len());
+        let now = Instant::now();
+        let go_on = now.duration_since(started) < time;
+        for (number, answer) in arrived.drain(..) {
+            let caller = &mut callers[usize::try_from(number).expect("a caller's number")];
+            latency.saturating_record(micros(now.duration_since(caller.asked)));
+            commands += 1;
+            caller.take(answer);
+            // At the end everyone lets go, so that the next run finds all items free.
+            if go_on || caller.claim.is_some() {
+                submit(caller);
+            } else {
+                in_flight -= 1;
+            }
         }
-    });
-    let elapsed = started.elapsed();
-    let latency = latency.lock().expect("no caller panics").clone();
-    Measured { commands: count.load(Ordering::Relaxed), elapsed, latency }
+    }
+    Measured { commands, elapsed: started.elapsed(), latency }
 }
 
 /// One caller: it holds nothing, or one claim.
 struct Caller {
+    number: usize,
+    asked: Instant,
     actor: Principal,
     items: Arc<Items>,
     share: std::ops::Range<u64>,
@@ -143,16 +139,19 @@ impl Caller {
         let first = number as u64 * size;
         let actor = Principal::new(format!("caller-{number}"), "Caller").expect("a valid principal");
         let dice = Dice::new(number as u64 + 1);
-        Self { actor, items, share: first..first + size, per_claim, dice, claim: None }
+        let asked = Instant::now();
+        Self { number, asked, actor, items, share: first..first + size, per_claim, dice, claim: None }
     }
 
-    async fn step(&mut self, engine: &Engine) {
+    fn next(&mut self) -> Command {
         let verb = match self.claim.take() {
             Some(claim) => Verb::Release { claim },
             None => Verb::Acquire(Acquire { items: self.pick(), ..Acquire::default() }),
         };
-        let (collection, actor) = (self.items.collection.clone(), self.actor.clone());
-        let answer = engine.execute(Command { collection, actor, verb }).await;
+        Command { collection: self.items.collection.clone(), actor: self.actor.clone(), verb }
+    }
+
+    fn take(&mut self, answer: Answer) {
         match answer.outcome {
             Ok(Reply::Acquired { claim, .. }) => self.claim = Some(claim.number),
             Ok(_) => {}

@@ -4,6 +4,7 @@ mod bare;
 mod claim;
 mod engine;
 mod expiry;
+mod http;
 mod load;
 mod report;
 mod restart;
@@ -18,6 +19,8 @@ pub(crate) type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Erro
 pub(crate) enum Bench {
     /// The engine in this process, durable, against a bare journal and against rows in SQLite.
     Engine(engine::EngineBench),
+    /// A server over the network: one that runs, or one that is started for it.
+    Http(http::HttpBench),
     /// Open a data folder and say how long it took and how much memory it needs.
     #[command(hide = true)]
     Open(restart::OpenBench),
@@ -33,6 +36,7 @@ impl Bench {
     pub(crate) fn run(self) -> Result {
         match self {
             Self::Engine(bench) => bench.run(),
+            Self::Http(bench) => bench.run(),
             Self::Open(bench) => bench.run(),
             Self::Tail(bench) => bench.run(),
             Self::Claim(bench) => bench.run(),

@@ -1,5 +1,7 @@
 //! How results are shown: a table for people, JSON for programs.
 
+use std::borrow::Cow;
+
 use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
 use serde::Serialize;
 
@@ -7,7 +9,7 @@ use serde::Serialize;
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Figure {
     /// What was measured.
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     /// The value.
     pub(crate) value: f64,
     /// Its unit.
@@ -19,18 +21,28 @@ pub(crate) struct Figure {
 }
 
 impl Figure {
-    pub(crate) fn plain(name: &'static str, value: f64, unit: &'static str) -> Self {
-        Self { name, value, unit, target: None, reached: None }
+    pub(crate) fn plain(name: impl Into<Cow<'static, str>>, value: f64, unit: &'static str) -> Self {
+        Self { name: name.into(), value, unit, target: None, reached: None }
     }
 
-    pub(crate) fn at_least(name: &'static str, value: f64, unit: &'static str, target: f64) -> Self {
+    pub(crate) fn at_least(
+        name: impl Into<Cow<'static, str>>,
+        value: f64,
+        unit: &'static str,
+        target: f64,
+    ) -> Self {
         let words = format!("at least {}", number(target));
-        Self { name, value, unit, target: Some(words), reached: Some(value >= target) }
+        Self { name: name.into(), value, unit, target: Some(words), reached: Some(value >= target) }
     }
 
-    pub(crate) fn at_most(name: &'static str, value: f64, unit: &'static str, target: f64) -> Self {
+    pub(crate) fn at_most(
+        name: impl Into<Cow<'static, str>>,
+        value: f64,
+        unit: &'static str,
+        target: f64,
+    ) -> Self {
         let words = format!("at most {}", number(target));
-        Self { name, value, unit, target: Some(words), reached: Some(value <= target) }
+        Self { name: name.into(), value, unit, target: Some(words), reached: Some(value <= target) }
     }
 }
 
@@ -45,7 +57,7 @@ pub(crate) fn print(figures: &[Figure], json: bool) -> super::Result {
     for figure in figures {
         let verdict = figure.reached.map_or("", |reached| if reached { "reached" } else { "MISSED" });
         table.add_row([
-            figure.name,
+            &*figure.name,
             &number(figure.value),
             figure.unit,
             figure.target.as_deref().unwrap_or(""),

@@ -75,14 +75,14 @@ impl TailBench {
 
 impl OpenBench {
     pub(crate) fn run(self) -> Result {
-        let before = resident_bytes()?;
+        let before = resident_bytes("self")?;
         let started = Instant::now();
         let store = Embedded::open(&self.data, &Options { fold: Fold::Manual, ..Options::default() })?;
         let seconds = started.elapsed().as_secs_f64();
         let opened = Opened {
             seconds,
             items: store.reader().stats().items,
-            resident_bytes: resident_bytes()?.saturating_sub(before),
+            resident_bytes: resident_bytes("self")?.saturating_sub(before),
             replayed_batches: store.last_batch() - store.folded_through(),
         };
         println!("{}", serde_json::to_string(&opened)?);
@@ -99,10 +99,10 @@ fn run(what: &str, data: &Path) -> Result<Vec<u8>> {
     }
 }
 
-fn resident_bytes() -> Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line =
-        status.lines().find(|line| line.starts_with("VmRSS:")).ok_or("no VmRSS in /proc/self/status")?;
+/// The memory of a process: `self`, or its number.
+pub(crate) fn resident_bytes(process: &str) -> Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).ok_or("no VmRSS in /proc")?;
     let kibibytes: u64 = line.split_whitespace().nth(1).ok_or("no figure in VmRSS")?.parse()?;
     Ok(kibibytes * 1_024)
 }

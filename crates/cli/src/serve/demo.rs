@@ -1,4 +1,5 @@
-//! What there is to try things on: a few people with keys, and a collection of things to hold.
+//! What there is to try things on: a few people with keys, a collection of things to hold, and what each
+//! application has to show.
 
 use std::sync::Arc;
 
@@ -26,6 +27,7 @@ pub(super) async fn load(app: &App) -> Result {
         let command = Command { collection: collection.clone(), actor: actor.clone(), verb };
         app.engine().execute(command).await.outcome
     };
+    load_apps(app).await?;
     if app.reader().collection(&collection)?.is_some() {
         return Ok(());
     }
@@ -43,7 +45,6 @@ pub(super) async fn load(app: &App) -> Result {
         let write = ItemWrite { item: ItemId::new(*item)?, status: None, data };
         ask(&actor, Verb::PutItem(PutItem { write, expect: Expect::Any, guard: None })).await?;
     }
-    load_apps(app).await?;
     let bruno = Principal::new("bruno", "Bruno")?;
     let items = vec![ItemId::new("projector")?];
     let acquire = Acquire { items, ttl_ms: Some(600_000), ..Acquire::default() };
@@ -53,7 +54,8 @@ pub(super) async fn load(app: &App) -> Result {
     Ok(())
 }
 
-/// What each application has to show, made by the people who would have made it.
+/// What each application has to show, made by the people who would have made it. One that has something
+/// already is left as it is.
 async fn load_apps(app: &App) -> Result {
     let with_role = |role| {
         let people = demo_people().into_iter().filter(move |person| person.role == role);

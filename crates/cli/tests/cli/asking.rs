@@ -14,7 +14,13 @@ fn who_holds_what_is_listed_and_explained() {
     let (_folder, server) = start();
     let table = server.answer(&["ls", "--holder", "bruno"]);
     assert!(table.contains("projector") && table.contains("Bruno (bruno)"), "{table}");
-    assert_eq!(server.json(&["ls", "--kind", "task", "--json"]), serde_json::json!([]));
+    let tasks = server.json(&["ls", "--kind", "task", "--json"]);
+    assert_eq!(
+        (tasks.as_array().map(Vec::len), &tasks[0]["holder"]["id"]),
+        (Some(1), &"bruno".into()),
+        "{tasks}"
+    );
+    assert_eq!(server.json(&["ls", "--kind", "raffle", "--json"]), serde_json::json!([]));
     let shown = server.answer(&["show", "lock/demo/projector"]);
     assert!(shown.contains("held by Bruno (bruno)") && shown.contains("would be refused"), "{shown}");
     let claim = server.json(&["show", "lock/demo/projector", "--json"])["claim"]["id"]

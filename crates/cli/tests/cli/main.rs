@@ -1,6 +1,7 @@
 //! The binary, as people run it: a server on a port of its own, and commands that ask it.
 
 mod asking;
+mod bench;
 mod process;
 mod run;
 mod serve;

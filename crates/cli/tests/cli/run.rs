@@ -96,23 +96,23 @@ fn e10_signals_reach_the_command() {
 }
 
 #[test]
-fn e10_a_forced_release_stops_the_command_before_the_deadline() {
+fn e10_a_forced_release_stops_the_command_at_once() {
     let (folder, server) = start();
     let log = folder.path().join("log");
     let script = format!(
         "trap 'echo TERM >> {0}; exit 0' TERM; echo ready >> {0}; while :; do sleep 0.05; done",
         log.display()
     );
-    let ttl = Duration::from_secs(6);
+    // The next heartbeat would come in ten minutes: the stream tells.
     let mut run = server
-        .ask(&["run", "--key", "job", "--ttl", "6s", "--", "sh", "-c", &script])
+        .ask(&["run", "--key", "job", "--ttl", "30m", "--", "sh", "-c", &script])
         .spawn()
         .expect("starts");
     until("ready", || has(&log, "ready"));
     let forced = Instant::now();
     server.answer(&["release", "lock/default/job", "--force", "--reason", "maintenance"]);
     assert_eq!(run.wait().expect("ends").code(), Some(20));
-    assert!(forced.elapsed() < ttl, "{:?}", forced.elapsed());
+    assert!(forced.elapsed() < Duration::from_secs(20), "{:?}", forced.elapsed());
     assert!(has(&log, "TERM"));
     let rows = server.json(&["audit", "--action", "LOCK_FORCE_RELEASE", "--json"]);
     assert_eq!(rows[0]["reason"], "maintenance");

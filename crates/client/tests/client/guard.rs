@@ -117,6 +117,22 @@ async fn a_forced_release_is_told_with_its_reason() {
     assert!(!claim.is_held() && claim.left().is_zero());
 }
 
+/// The next heartbeat would come in twenty minutes.
+#[tokio::test]
+async fn a_guard_that_follows_knows_of_a_forced_release_long_before_its_next_heartbeat() {
+    let (mut server, client) = start().await;
+    let claim = client.acquire("lock/jobs", ["nightly"]).ttl(3_600 * SECOND).follow().await.expect("granted");
+    let before = client.claim(claim.id()).await.expect("the claim").expires_at;
+    // The others' doings are no reason to ask.
+    client.acquire("lock/jobs", ["other"]).await.expect("granted").release().await.expect("released");
+    // The stream is taken up again where it broke.
+    server.close().await;
+    server.reopen().await;
+    assert_eq!(client.claim(claim.id()).await.expect("the claim").expires_at, before);
+    client.force_release("lock/jobs", "nightly", "maintenance").await.expect("freed");
+    assert_eq!(soon(claim.lost()).await, Lost::ForceReleased { holder: None });
+}
+
 #[tokio::test]
 async fn a_takeover_names_who() {
     let (server, client) = start().await;

@@ -1,14 +1,13 @@
 //! Claim 1..n items, all or nothing.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::held::{active_claim, look};
+use super::held::{active_claim, is_holder, look};
 use crate::command::{Acquire, How};
 use crate::draft::Draft;
 use crate::event::{Forced, Grant, GrantedItem};
 use crate::timer::{is_renewable, renewed_deadline_ms, settle};
-use crate::{Claim, ClaimState, Fact, Policy, Refusal, Reply, Rows, SessionId};
+use crate::{Claim, ClaimState, Fact, ItemId, Policy, Refusal, Reply, Rows, SessionId};
 
 pub(crate) fn acquire(draft: &mut Draft<'_>, policy: &Policy, acquire: &Acquire) -> Result<Reply, Refusal> {
     check(policy, acquire)?;
@@ -99,8 +98,7 @@ fn check(policy: &Policy, acquire: &Acquire) -> Result<(), Refusal> {
     if acquire.items.len() > policy.max_items {
         return Err(Refusal::Limit { limit: Arc::from("max_items"), max: policy.max_items as u64 });
     }
-    let distinct: BTreeSet<_> = acquire.items.iter().collect();
-    if distinct.len() < acquire.items.len() {
+    if acquire.items.len() > 1 && names_one_twice(&acquire.items) {
         return Err(Refusal::invalid("items", "names an item twice"));
     }
     if acquire.ttl_ms.is_some_and(|ttl_ms| !(policy.ttl_ms_min..=policy.ttl_ms_max).contains(&ttl_ms)) {
@@ -112,6 +110,12 @@ fn check(policy: &Policy, acquire: &Acquire) -> Result<(), Refusal> {
         return Err(Refusal::invalid("wait_ms", detail));
     }
     Ok(())
+}
+
+fn names_one_twice(items: &[ItemId]) -> bool {
+    let mut sorted: Vec<&ItemId> = items.iter().collect();
+    sorted.sort_unstable();
+    sorted.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 /// A kind with one claim per session gives the session's own one back, its timer untouched.
@@ -134,7 +138,8 @@ fn claim_of_session(draft: &mut Draft<'_>, policy: &Policy, acquire: &Acquire) -
 fn own_claim_on_all(draft: &mut Draft<'_>, policy: &Policy, acquire: &Acquire) -> Option<Arc<Claim>> {
     let item = draft.item(draft.key, acquire.items.first()?)?;
     let claim = active_claim(draft, policy, &item)?;
-    let covers = claim.holder.id == draft.actor.id && acquire.items.iter().all(|id| claim.items.contains(id));
+    let covers = is_holder(draft, policy, &claim, acquire.session.as_ref())
+        && acquire.items.iter().all(|id| claim.items.contains(id));
     covers.then_some(claim)
 }
 

@@ -1,7 +1,5 @@
 //! Write and delete items: version checks, and guards that tie a write to a claim.
 
-use std::sync::Arc;
-
 use super::held::{acted, active_claim, check_token, held_by, own_claim};
 use crate::command::{Expect, Guard, PutItem};
 use crate::draft::Draft;
@@ -42,7 +40,7 @@ pub(crate) fn delete_item(
     let under = check_guard(draft, policy, guard)?;
     // Whoever holds it, even the actor: a claim holds all its items or none.
     if let Some(claim) = active_claim(draft, policy, &item) {
-        return Err(held(&item, &claim));
+        return Err(held(policy, &item, &claim));
     }
     check_version(id, expect, Some(&item))?;
     draft.record(Fact::ItemDeleted { before: Written::of(&item), under });
@@ -90,13 +88,13 @@ fn check_guard(
 
 fn refuse_if_held_by_other(draft: &mut Draft<'_>, policy: &Policy, item: &Item) -> Result<(), Refusal> {
     match active_claim(draft, policy, item) {
-        Some(claim) if claim.holder.id != draft.actor.id => Err(held(item, &claim)),
+        Some(claim) if claim.holder.id != draft.actor.id => Err(held(policy, item, &claim)),
         _ => Ok(()),
     }
 }
 
-fn held(item: &Item, claim: &Arc<Claim>) -> Refusal {
-    Refusal::unavailable(vec![Unavailable { item: item.id.clone(), why: held_by(claim) }])
+fn held(policy: &Policy, item: &Item, claim: &Claim) -> Refusal {
+    Refusal::unavailable(vec![Unavailable { item: item.id.clone(), why: held_by(policy, claim) }])
 }
 
 fn check_version(id: &ItemId, expect: Expect, found: Option<&Item>) -> Result<(), Refusal> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::acquire::{Terms, grant, renew};
-use super::held::{active_claim, check_text, granted, look};
+use super::held::{active_claim, check_text, granted, is_holder, look};
 use crate::command::How;
 use crate::draft::Draft;
 use crate::event::Forced;
@@ -39,7 +39,7 @@ pub(crate) fn force_claim(
     let current = found.as_ref().and_then(|item| active_claim(draft, policy, item));
     let mut previous = None;
     if let Some(claim) = current {
-        if claim.holder.id == draft.actor.id {
+        if is_holder(draft, policy, &claim, session) {
             return Ok(renew(draft, policy, &claim, None, Some(reason.clone())));
         }
         previous = Some(claim.holder.clone());

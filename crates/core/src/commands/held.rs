@@ -7,7 +7,7 @@ use crate::event::{Acted, GrantedItem};
 use crate::limits::TEXT_BYTES_MAX;
 use crate::refusal::{Unavailable, Why};
 use crate::timer::{is_renewable, renewed_deadline_ms, settle};
-use crate::{Claim, ClaimState, Item, ItemId, Policy, Refusal, Rows};
+use crate::{Claim, ClaimState, Item, ItemId, Policy, Refusal, Rows, SessionId};
 
 /// The claim that last took the item, settled. It may be over.
 pub(crate) fn last_claim(draft: &mut Draft<'_>, policy: &Policy, item: &Item) -> Option<Arc<Claim>> {
@@ -20,9 +20,24 @@ pub(crate) fn active_claim(draft: &mut Draft<'_>, policy: &Policy, item: &Item) 
     last_claim(draft, policy, item).filter(|claim| claim.state == ClaimState::Active)
 }
 
-/// Who holds it, in the words of a refusal.
-pub(crate) fn held_by(claim: &Claim) -> Why {
-    Why::Held { holder: claim.holder.clone(), since_ms: claim.since_ms, until_ms: claim.expires_at_ms }
+/// Who holds it, in the words of a refusal: with the session where that is part of who.
+pub(crate) fn held_by(policy: &Policy, claim: &Claim) -> Why {
+    Why::Held {
+        holder: claim.holder.clone(),
+        session: claim.session.clone().filter(|_| policy.session_exclusive),
+        since_ms: claim.since_ms,
+        until_ms: claim.expires_at_ms,
+    }
+}
+
+/// Whether the actor, in this session, is the claim's holder asking again.
+pub(crate) fn is_holder(
+    draft: &Draft<'_>,
+    policy: &Policy,
+    claim: &Claim,
+    session: Option<&SessionId>,
+) -> bool {
+    claim.holder.id == draft.actor.id && (!policy.session_exclusive || claim.session.as_ref() == session)
 }
 
 /// The actor's own active claim, with the right token if one is given.
@@ -93,7 +108,7 @@ pub(crate) fn look(
         return unavailable(Why::NotClaimable { status: item.status.clone() });
     }
     match last_claim(draft, policy, &item) {
-        Some(claim) if claim.state == ClaimState::Active => unavailable(held_by(&claim)),
+        Some(claim) if claim.state == ClaimState::Active => unavailable(held_by(policy, &claim)),
         Some(claim) if draft.now_ms < claim.blocked_until_ms => {
             unavailable(Why::Delayed { holder: claim.holder.clone(), until_ms: claim.blocked_until_ms })
         }

@@ -12,11 +12,11 @@ mod nudge;
 mod system;
 
 pub(crate) use acquire::acquire;
-pub(crate) use advance::advance;
+pub(crate) use advance::{advance, enter};
 pub(crate) use amend::{add_item, remove_item};
 pub(crate) use documents::{delete_item, put_item};
 pub(crate) use end::{cancel, complete, release};
 pub(crate) use force::{force_claim, force_release};
 pub(crate) use heartbeat::heartbeat;
 pub(crate) use nudge::nudge;
-pub(crate) use system::{expire, restore, resume, set_policy};
+pub(crate) use system::{begin_collection, expire, restore, resume, set_policy};

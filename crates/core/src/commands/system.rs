@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use crate::draft::Draft;
-use crate::limits::RESTORE_STEP;
+use crate::limits::{EPOCH_NUMBERS, RESTORE_STEP};
 use crate::names::{SYSTEM_KIND, check_kind};
 use crate::timer::{settle, settle_as_of};
-use crate::{Fact, Policy, Refusal, Reply, Rows};
+use crate::{Fact, Policy, Principal, Refusal, Reply, Rows};
 
 pub(crate) fn set_policy(
     draft: &mut Draft<'_>,
@@ -51,6 +51,19 @@ pub(crate) fn resume(draft: &mut Draft<'_>, policy: &Policy, shift_ms: i64) -> R
 
 pub(crate) fn restore(draft: &mut Draft<'_>, epoch: u64) -> Reply {
     let from_seq = draft.next_seq() - 1;
-    draft.record_at(from_seq + RESTORE_STEP, draft.actor.clone(), Fact::Restored { epoch, from_seq });
+    let first = epoch.saturating_mul(EPOCH_NUMBERS);
+    let seq = if first > from_seq { first } else { from_seq + RESTORE_STEP };
+    draft.record_at(seq, draft.actor.clone(), Fact::Restored { epoch, from_seq });
     Reply::Done
+}
+
+/// A collection that is made after a restore may have been made before it too, and been lost: it begins
+/// with the epoch's numbers, so that no token repeats.
+pub(crate) fn begin_collection(draft: &mut Draft<'_>) {
+    let epoch = draft.epoch();
+    if epoch > 1 {
+        let fact = Fact::Restored { epoch, from_seq: 0 };
+        draft.record_at(epoch.saturating_mul(EPOCH_NUMBERS), Principal::system(), fact);
+    }
+    draft.record(Fact::CollectionCreated);
 }

@@ -41,7 +41,7 @@ fn t02_another_is_refused_and_learns_who_holds_it_since_when_and_until_when() {
     let mut w = World::of("task", &["a"]);
     w.acquire("ana", &["a"]).granted();
     w.at(1_000);
-    let why = Why::Held { holder: person("ana"), since_ms: t(0), until_ms: t(180_000) };
+    let why = Why::Held { holder: person("ana"), session: None, since_ms: t(0), until_ms: t(180_000) };
     let held = Refusal::Held { items: vec![Unavailable { item: item_id("a"), why }] };
     assert_eq!(w.acquire("beto", &["a"]).refused(), held);
     assert_eq!(held.retry_at_ms(), Some(t(180_000)));
@@ -134,7 +134,7 @@ fn t04_claiming_part_of_what_one_holds_renews_the_whole_claim() {
 
 #[test]
 fn t04_claiming_again_never_takes_time_away() {
-    let mut w = World::of("lock", &[]);
+    let mut w = World::under(Policy { session_exclusive: false, ..Policy::lock() }, &[]);
     w.acquire_as("ana", for_ms(60_000, &["a"])).granted();
     w.at(1_000);
     let claim = w.acquire_as("ana", for_ms(5_000, &["a"])).claim();
@@ -311,9 +311,10 @@ fn j01_a_caller_may_ask_for_another_ttl_within_the_policys_bounds() {
 #[test]
 fn a_renewal_may_ask_for_another_ttl_which_heartbeats_then_use() {
     let mut w = World::of("lock", &[]);
-    let claim = w.acquire("ana", &["a"]).claim();
+    let claim = w.acquire_as("ana", in_tab("w-1", &["a"])).claim();
     assert_eq!(claim.expires_at_ms, t(30_000));
-    let claim = w.acquire_as("ana", for_ms(60_000, &["a"])).claim();
+    let longer = Acquire { ttl_ms: Some(60_000), ..in_tab("w-1", &["a"]) };
+    let claim = w.acquire_as("ana", longer).claim();
     assert_eq!(claim.expires_at_ms, t(60_000));
     assert_eq!(w.at(50_000).beat("ana", &claim).renewed(), Ok(t(110_000)));
 }
@@ -322,9 +323,9 @@ fn a_renewal_may_ask_for_another_ttl_which_heartbeats_then_use() {
 fn the_claims_document_is_the_one_it_was_granted_with() {
     let mut w = World::of("lock", &[]);
     let data = Some(json(r#"{"host":"ci-3"}"#));
-    let claim = w.acquire_as("ana", Acquire { data: data.clone(), ..items(&["a"]) }).claim();
+    let claim = w.acquire_as("ana", Acquire { data: data.clone(), ..in_tab("w-1", &["a"]) }).claim();
     assert_eq!(claim.data, data);
-    assert_eq!(w.acquire("ana", &["a"]).claim().data, data);
+    assert_eq!(w.acquire_as("ana", in_tab("w-1", &["a"])).claim().data, data);
 }
 
 /// E1

@@ -131,7 +131,7 @@ fn t10_a_guarded_write_is_a_real_action_and_a_sign_of_life() {
 fn l09_an_item_that_another_holds_is_not_written_even_with_the_right_version() {
     let mut w = World::of("image", &["a"]);
     w.acquire("ana", &["a"]).granted();
-    let why = Why::Held { holder: person("ana"), since_ms: t(0), until_ms: t(300_000) };
+    let why = Why::Held { holder: person("ana"), session: None, since_ms: t(0), until_ms: t(300_000) };
     let held = Refusal::Held { items: vec![Unavailable { item: item_id("a"), why }] };
     for expect in [Expect::Any, Expect::Version(1), Expect::Version(7)] {
         assert_eq!(w.put("beto", expecting(expect, "1")).refused(), held);

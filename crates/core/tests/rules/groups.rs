@@ -126,8 +126,13 @@ fn a_heartbeat_in_a_group_does_not_outlive_what_came_after_it() {
         ("longer", 400_000, |_| Verb::Acquire(for_ms(300_000, &["a"]))),
     ];
     for (name, expires_ms, next) in afterwards {
-        let phase =
-            |name: &str, ttl_ms| Phase { name: name.into(), ttl_ms, renew: true, at_end: AtEnd::Release };
+        let phase = |name: &str, ttl_ms| Phase {
+            name: name.into(),
+            ttl_ms,
+            renew: true,
+            at_end: AtEnd::Release,
+            side: false,
+        };
         let policy = Policy {
             phases: vec![phase("one", 60_000), phase("two", 40_000)],
             heartbeat_ms: 1_000,

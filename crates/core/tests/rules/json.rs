@@ -10,7 +10,11 @@ use crate::world::json;
 fn what_is_not_json_is_refused_and_the_field_is_named() {
     for text in ["", " ", "{", "{]", "nul", "1 2", "{'a':1}", "[1,]", "NaN", "\"\u{1}\"", "// no", "01"] {
         let refusal = Json::parse(text, "body.data").unwrap_err();
-        assert_eq!(refusal, Refusal::invalid("body.data", "is not valid JSON"), "{text:?}");
+        assert_eq!(
+            refusal,
+            Refusal::invalid("body.data", "is not valid JSON, or nested too deeply"),
+            "{text:?}"
+        );
     }
 }
 

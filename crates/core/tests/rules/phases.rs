@@ -1,7 +1,7 @@
 //! Walking through the phases: by the holder, and by itself.
 
 use tenure_core::command::NotRenewed;
-use tenure_core::{AtEnd, ClaimState, EndReason, Fact, Phase, Policy, Principal, Refusal};
+use tenure_core::{AtEnd, Claim, ClaimState, EndReason, Fact, Phase, Policy, Principal, Refusal, Verb};
 
 use crate::world::{Try, World, complete, in_tab, person, t};
 
@@ -97,9 +97,54 @@ fn r08_in_checkout_by_itself_everything_of_checkout_works_though_nobody_swept() 
     assert_eq!(w.item("1").status.as_str(), "sold");
 }
 
+fn enter(claim: &Claim, phase: &str, ttl_ms: Option<i64>) -> Verb {
+    Verb::Enter { claim: claim.number, phase: phase.into(), ttl_ms }
+}
+
+#[test]
+fn a_side_phase_is_entered_by_its_name_and_left_the_same_way() {
+    let mut w = World::of("raffle", &["1"]);
+    let claim = w.acquire("ana", &["1"]).claim();
+    w.at(10_000).advance("ana", &claim).granted();
+    assert_eq!(w.advance("ana", &claim).code(), "wrong_phase", "the walk passes side phases by");
+    let paying = w.at(300_000).run("ana", enter(&claim, "paying", None)).claim();
+    assert_eq!((&*paying.phase, paying.expires_at_ms), ("paying", t(660_000)));
+    assert_eq!(paying.token, claim.token, "it is the same hold");
+    assert_eq!(w.advance("ana", &claim).code(), "wrong_phase");
+    // The card was declined: back for what was left.
+    let back = w.at(305_000).run("ana", enter(&claim, "checkout", Some(10_000))).claim();
+    assert_eq!((&*back.phase, back.expires_at_ms), ("checkout", t(315_000)));
+    let review = w.run("ana", enter(&claim, "verification", None)).claim();
+    assert_eq!(review.expires_at_ms, t(305_000 + 12 * 3_600_000));
+    let over = w.at(305_000 + 12 * 3_600_000).expire(&claim).claim();
+    assert_eq!((over.state, &*over.phase), (ClaimState::Expired, "verification"));
+}
+
+#[test]
+fn entering_a_phase_is_for_side_phases_the_holder_and_live_claims() {
+    let mut w = World::of("raffle", &["1"]);
+    let claim = w.acquire("ana", &["1"]).claim();
+    let table: &[(&str, &str, Option<i64>, &str)] = &[
+        ("ana", "checkout", None, "wrong_phase"), // the walk is walked with advance
+        ("ana", "selection", None, "wrong_phase"),
+        ("ana", "nowhere", None, "invalid"),
+        ("ana", "paying", Some(0), "invalid"),
+        ("ana", "paying", Some(360_001), "invalid"),
+        ("beto", "paying", None, "not_holder"),
+        ("ana", "paying", Some(360_000), "ok"),
+        ("ana", "paying", None, "wrong_phase"), // nobody prolongs it by entering it again
+    ];
+    for (who, phase, ttl_ms, code) in table {
+        assert_eq!(w.run(who, enter(&claim, phase, *ttl_ms)).code(), *code, "{who} {phase} {ttl_ms:?}");
+    }
+    w.at(360_000);
+    assert_eq!(w.run("ana", enter(&claim, "checkout", None)).code(), "lost");
+}
+
 /// Two renewable phases and a fixed one between them.
 fn three_phases() -> Policy {
-    let phase = |name: &str, ttl_ms, renew, at_end| Phase { name: name.into(), ttl_ms, renew, at_end };
+    let phase =
+        |name: &str, ttl_ms, renew, at_end| Phase { name: name.into(), ttl_ms, renew, at_end, side: false };
     Policy {
         phases: vec![
             phase("draft", 60_000, true, AtEnd::Advance),

@@ -6,7 +6,7 @@ use tenure_core::{AtEnd, Phase, Policy, Refusal, Status};
 use crate::world::status;
 
 fn phase(name: &str, ttl_ms: i64, renew: bool, at_end: AtEnd) -> Phase {
-    Phase { name: name.into(), ttl_ms, renew, at_end }
+    Phase { name: name.into(), ttl_ms, renew, at_end, side: false }
 }
 
 fn words(statuses: &[Status]) -> Vec<&str> {
@@ -35,7 +35,7 @@ fn t21_the_task_preset_has_the_defaults_of_the_requirements() {
     assert_eq!(words(&policy.claimable), ["ready", "processing", "partially_completed"]);
     assert_eq!(words(&policy.finished), ["completed", "cancelled"]);
     assert_eq!((policy.max_items, policy.lock_delay_ms), (1, 0));
-    assert!(!policy.create_on_claim && !policy.one_claim_per_session);
+    assert!(!policy.create_on_claim && !policy.one_claim_per_session && !policy.session_exclusive);
 }
 
 /// R: at most 10 numbers · selection 600 s · checkout 300 s. R3, R7, R8.
@@ -43,9 +43,12 @@ fn t21_the_task_preset_has_the_defaults_of_the_requirements() {
 fn r07_the_raffle_preset_has_the_defaults_of_the_requirements() {
     let policy = Policy::raffle();
     let selection = phase("selection", 600_000, false, AtEnd::Advance);
-    assert_eq!(policy.phases, [selection, phase("checkout", 300_000, false, AtEnd::Release)]);
+    let (walk, side): (Vec<_>, Vec<_>) = policy.phases.iter().cloned().partition(|phase| !phase.side);
+    assert_eq!(walk, [selection, phase("checkout", 300_000, false, AtEnd::Release)]);
+    let side: Vec<_> = side.iter().map(|phase| (&*phase.name, phase.ttl_ms)).collect();
+    assert_eq!(side, [("paying", 360_000), ("verification", 43_200_000)]);
     assert_eq!(policy.max_items, 10);
-    assert!(policy.one_claim_per_session && !policy.create_on_claim);
+    assert!(policy.one_claim_per_session && !policy.create_on_claim && !policy.session_exclusive);
     assert_eq!((policy.idle_guard_ms, policy.rolling_ms), (None, None));
     assert_eq!((words(&policy.claimable), words(&policy.finished)), (vec!["available"], vec!["sold"]));
     assert_eq!(policy.status_on_claim, None);
@@ -60,6 +63,7 @@ fn j01_the_analysis_preset_has_the_defaults_of_the_requirements() {
     assert_eq!(words(&policy.finished), ["READY", "FAILED"]);
     assert!(policy.ttl_ms_min < 300_000 && policy.ttl_ms_max > 300_000);
     assert_eq!((policy.idle_guard_ms, policy.rolling_ms, policy.max_items), (None, None, 1));
+    assert!(policy.session_exclusive, "J4: workers share a key, and one of them runs it");
 }
 
 /// L: TTL 300 s · heartbeat 120 s.
@@ -69,12 +73,13 @@ fn l03_the_image_preset_has_the_defaults_of_the_requirements() {
     assert_eq!(policy.phases, [phase("annotating", 300_000, true, AtEnd::Release)]);
     assert_eq!((policy.heartbeat_ms, policy.max_items), (120_000, 1));
     assert_eq!((policy.idle_guard_ms, policy.rolling_ms, policy.status_on_claim), (None, None, None));
+    assert!(!policy.session_exclusive);
 }
 
 #[test]
 fn the_lock_preset_needs_nothing_made_beforehand() {
     let policy = Policy::lock();
-    assert!(policy.create_on_claim);
+    assert!(policy.create_on_claim && policy.session_exclusive);
     assert_eq!((policy.ttl_ms_min, policy.ttl_ms_max, policy.max_items), (1_000, 86_400_000, 100));
 }
 
@@ -95,6 +100,8 @@ fn a_policy_that_cannot_work_is_refused_with_the_fields_name() {
         ("phases[0].ttl_ms", |p| p.phases[0].ttl_ms = -1),
         ("phases[1].ttl_ms", |p| p.phases[1].ttl_ms = TTL_MS_MAX + 1),
         ("phases[1].at_end", |p| p.phases[1].at_end = AtEnd::Advance),
+        ("phases[0].side", |p| p.phases[0].side = true),
+        ("phases[0].at_end", |p| p.phases[1].side = true),
         ("idle_guard_ms", |p| p.idle_guard_ms = Some(999)),
         ("idle_guard_ms", |p| p.idle_guard_ms = Some(TTL_MS_MAX + 1)),
         ("idle_guard_ms", |p| {

@@ -65,16 +65,22 @@ fn a_policy() -> impl Strategy<Value = Policy> {
     let phases = vec(phase, 1..4);
     let guards = (option::of(1_000..5_000i64), option::of(0..10_000i64));
     let limits = (1..4usize, option::of(1..4usize), prop_oneof![3 => Just(0i64), 1 => 1..5_000i64]);
-    let flags = (any::<bool>(), any::<bool>(), option::of(0..2usize));
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), option::of(0..2usize));
     (phases, guards, limits, flags, (0..1_000i64, 0..5_000i64)).prop_map(
-        |(phases, (idle, rolling), (max_items, max_claims, delay), (create, session, on_claim), ttl)| {
+        |(
+            phases,
+            (idle, rolling),
+            (max_items, max_claims, delay),
+            (create, session, exclusive, on_claim),
+            ttl,
+        )| {
             let last = phases.len() - 1;
             let phases: Vec<Phase> = phases
                 .into_iter()
                 .enumerate()
                 .map(|(index, (ttl_ms, renew, advance))| {
                     let at_end = if advance && index < last { AtEnd::Advance } else { AtEnd::Release };
-                    Phase { name: format!("p{index}").into(), ttl_ms, renew, at_end }
+                    Phase { name: format!("p{index}").into(), ttl_ms, renew, at_end, side: false }
                 })
                 .collect();
             let first_ms = phases[0].ttl_ms;
@@ -90,6 +96,7 @@ fn a_policy() -> impl Strategy<Value = Policy> {
                 status_on_claim: on_claim.map(|index| status(STATUSES[index])),
                 create_on_claim: create,
                 one_claim_per_session: session,
+                session_exclusive: exclusive,
                 max_claims_per_holder: max_claims,
                 max_wait_ms: 1_000,
                 lock_delay_ms: delay,

@@ -10,18 +10,21 @@ fn one(why: Why) -> Vec<Unavailable> {
 }
 
 fn held(item: &str, until_ms: i64) -> Unavailable {
-    let why = Why::Held { holder: person("ana"), since_ms: t(0), until_ms };
+    let why = Why::Held { holder: person("ana"), session: None, since_ms: t(0), until_ms };
     Unavailable { item: item_id(item), why }
 }
 
 fn all() -> Vec<(&'static str, &'static str, Refusal)> {
     let delayed = Why::Delayed { holder: person("ana"), until_ms: t(7) };
+    let session = tenure_core::SessionId::new("w-1").ok();
+    let in_session = Why::Held { holder: person("ana"), session, since_ms: t(0), until_ms: t(5) };
     let finished = Why::Finished { status: status("sold") };
     let not_claimable = Why::NotClaimable { status: status("draft") };
     let lost = |holder| Refusal::Lost { reason: EndReason::Idle, ended_at_ms: t(0), holder };
     let conflict = Refusal::Conflict { expected: 2, current: 3 };
     vec![
         ("held", "a is held by Ana", Refusal::Held { items: vec![held("a", t(5))] }),
+        ("held", "a is held by Ana in session w-1", Refusal::Held { items: one(in_session) }),
         (
             "held",
             "a is held by Ana; b is held by Ana",

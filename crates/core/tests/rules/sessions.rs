@@ -1,9 +1,15 @@
-//! One claim per session, and how many claims one holder may have.
+//! What a session means: claims that are exclusive to one, one claim per session, and how many claims one
+//! holder may have.
 
-use tenure_core::command::How;
-use tenure_core::{Policy, Refusal};
+use tenure_core::command::{Acquire, How};
+use tenure_core::refusal::{Unavailable, Why};
+use tenure_core::{ClaimState, EndReason, Policy, Refusal, SessionId, Verb};
 
-use crate::world::{World, in_tab, t};
+use crate::world::{World, in_tab, item_id, items, person, t};
+
+fn session(word: &str) -> SessionId {
+    SessionId::new(word).expect("a test's session is valid")
+}
 
 #[test]
 fn r03_a_sessions_active_claim_is_returned_with_its_timer_untouched() {
@@ -94,4 +100,82 @@ fn what_cannot_be_had_is_named_before_the_holders_limit() {
     w.acquire("ana", &["a"]).granted();
     w.acquire("beto", &["b"]).granted();
     assert_eq!(w.acquire("ana", &["b"]).code(), "held");
+}
+
+/// J4: workers that share a key are one principal; the sessions tell them apart.
+#[test]
+fn j04_two_workers_with_one_key_do_not_both_hold() {
+    for kind in ["lock", "analysis"] {
+        let table: &[(Option<&str>, Option<&str>, &str)] = &[
+            (Some("w-1"), Some("w-1"), "ok"),
+            (Some("w-1"), Some("w-2"), "held"),
+            (Some("w-1"), None, "held"),
+            (None, Some("w-1"), "held"),
+            // A caller without sessions comes again as itself.
+            (None, None, "ok"),
+        ];
+        for &(first, second, code) in table {
+            let ask = |word: Option<&str>| Acquire { session: word.map(session), ..items(&["a"]) };
+            let mut w = World::of(kind, &["a"]);
+            let claim = w.acquire_as("ana", ask(first)).claim();
+            w.at(1_000);
+            let again = w.acquire_as("ana", ask(second));
+            assert_eq!(again.code(), code, "{kind} {first:?} {second:?}");
+            let held = w.claim(claim.number);
+            let since_ms = if code == "ok" { t(1_000) } else { t(0) };
+            assert_eq!(held.heartbeat_at_ms, since_ms, "asking in vain keeps nobody's claim alive");
+        }
+    }
+}
+
+#[test]
+fn j04_the_refusal_names_the_holder_and_the_session() {
+    let mut w = World::of("lock", &[]);
+    w.acquire_as("ana", in_tab("w-1", &["a"])).granted();
+    let why = Why::Held {
+        holder: person("ana"),
+        session: Some(session("w-1")),
+        since_ms: t(0),
+        until_ms: t(30_000),
+    };
+    let held = Refusal::Held { items: vec![Unavailable { item: item_id("a"), why }] };
+    assert_eq!(w.acquire_as("ana", in_tab("w-2", &["a"])).refused(), held);
+    assert_eq!(w.acquire_as("beto", in_tab("w-1", &["a"])).refused(), held, "a session is one person's own");
+}
+
+#[test]
+fn j04_another_session_gets_it_once_it_is_free() {
+    let mut w = World::of("analysis", &["a"]);
+    let claim = w.acquire_as("ana", in_tab("w-1", &["a"])).claim();
+    w.at(299_999);
+    assert_eq!(w.acquire_as("ana", in_tab("w-2", &["a"])).code(), "held");
+    w.at(300_000);
+    let next = w.acquire_as("ana", in_tab("w-2", &["a"])).claim();
+    assert!(next.token > claim.token);
+    assert_eq!(w.beat("ana", &claim).code(), "lost");
+}
+
+#[test]
+fn an_administrator_takes_over_from_another_session_of_its_own() {
+    let mut w = World::of("lock", &[]);
+    let first = w.acquire_as("root", in_tab("w-1", &["a"])).claim();
+    let verb =
+        |word| Verb::ForceClaim { item: item_id("a"), reason: "urgent".into(), session: Some(session(word)) };
+    let renewed = w.run("root", verb("w-1"));
+    assert_eq!(renewed.how(), How::Renewed);
+    let second = w.run("root", verb("w-2")).claim();
+    let ended = w.claim(first.number);
+    assert_eq!((ended.state, ended.reason), (ClaimState::Revoked, Some(EndReason::TakenOver)));
+    assert_eq!((second.session, second.number > first.number), (Some(session("w-2")), true));
+}
+
+/// One claim per session and exclusive to it: each tab has its own numbers and no tab another's.
+#[test]
+fn both_rules_of_sessions_go_together() {
+    let policy = Policy { session_exclusive: true, ..Policy::raffle() };
+    let mut w = World::under(policy, &["1", "2"]);
+    let first = w.acquire_as("ana", in_tab("s1", &["1"])).claim();
+    assert_eq!(w.acquire_as("ana", in_tab("s1", &["2"])).claim(), first);
+    assert_eq!(w.acquire_as("ana", in_tab("s2", &["1"])).code(), "held");
+    assert_eq!(w.acquire_as("ana", in_tab("s2", &["2"])).how(), How::New);
 }

@@ -164,7 +164,8 @@ fn lock_delay_does_not_stop_an_administrator() {
 /// A fixed phase is never renewed, whoever asks.
 #[test]
 fn a_fixed_deadline_stays_whatever_the_holder_does() {
-    let phase = Phase { name: "slot".into(), ttl_ms: 60_000, renew: false, at_end: AtEnd::Release };
+    let phase =
+        Phase { name: "slot".into(), ttl_ms: 60_000, renew: false, at_end: AtEnd::Release, side: false };
     let policy = Policy { phases: vec![phase], ttl_ms_min: 60_000, ttl_ms_max: 60_000, ..Policy::image() };
     let mut w = World::under(policy, &["a"]);
     let claim = w.acquire("ana", &["a"]).claim();

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use tenure_core::command::{Acquire, Complete, How, NotRenewed, PutItem};
-use tenure_core::limits::RESTORE_STEP;
 use tenure_core::{
     Claim, CollectionKey, Command, Decision, Expect, Fact, Guard, Hash, Item, ItemId, ItemWrite, Json,
     Policy, Principal, Refusal, Reply, Rows, Sealed, SessionId, Status, Verb, decide, fold,
@@ -180,9 +179,13 @@ impl World {
         let head = self.rows.collection(key);
         let (mut seq, mut hash) = head.map_or((0, [0; 32]), |head| (head.seq, head.hash.0));
         for sealed in events {
-            let step = if matches!(sealed.event.fact, Fact::Restored { .. }) { RESTORE_STEP } else { 1 };
-            seq += step;
-            assert_eq!(sealed.event.seq, seq, "numbers have no gaps");
+            if let Fact::Restored { from_seq, .. } = sealed.event.fact {
+                assert_eq!(from_seq, seq, "a restore says from where it jumps");
+                assert!(sealed.event.seq > seq, "and jumps ahead");
+            } else {
+                assert_eq!(sealed.event.seq, seq + 1, "numbers have no gaps");
+            }
+            seq = sealed.event.seq;
             assert_eq!(sealed.event.at_ms, self.now_ms, "an event happens when it is decided");
             assert_eq!(sealed.bytes, postcard::to_stdvec(&sealed.event).expect("encodes"));
             let previous = Hash(hash);

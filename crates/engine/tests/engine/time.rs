@@ -176,3 +176,27 @@ fn the_systems_clock_goes_forward_and_is_near_the_walls() {
     let wall_ms = i64::try_from(wall.as_millis()).expect("fits");
     assert!((wall_ms - second).abs() < 60_000);
 }
+
+/// A start that is cut off has told some collections of the pause and others not.
+#[test]
+fn e7_time_does_not_run_back_over_a_start_that_was_cut_off() {
+    let (mut desk, probe) = Desk::probed();
+    let names: Vec<String> = (0..1_200).map(|number| format!("lock/c{number}")).collect();
+    for name in &names {
+        desk.put(acquire("ana", &["a"]).of(name));
+    }
+    desk.run();
+    let store = desk.turn.store().clone();
+    probe.fail(&[Fail::Not, Fail::Full]);
+    drop(Desk::try_open(store.clone(), START_MS + 1_000_000));
+    probe.heal();
+    let mut desk = Desk::open(store, START_MS + 500);
+    for name in &names {
+        desk.put(release("ana", 2).of(name));
+    }
+    desk.run();
+    for name in &names {
+        let times: Vec<i64> = events(&*desk.reader(), name).iter().map(|sealed| sealed.event.at_ms).collect();
+        assert!(times.is_sorted(), "{name}: {times:?}");
+    }
+}

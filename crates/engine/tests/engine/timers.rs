@@ -58,13 +58,13 @@ fn a_deadline_that_moved_earlier_is_met() {
 #[test]
 fn t04_renewing_again_and_again_leaves_no_pile_of_timers() {
     let mut desk = Desk::new();
-    let slips: Vec<Slip> = (0..10_000).map(|_| desk.put(acquire("ana", &["a"]))).collect();
+    let slips: Vec<Slip> = (0..10_000).map(|_| desk.put(in_session("ana", "w-1", &["a"]))).collect();
     desk.run();
     for slip in &slips {
         desk.answer(slip);
     }
     desk.clock_ms += 20_000;
-    desk.ask(acquire("ana", &["a"]));
+    desk.ask(in_session("ana", "w-1", &["a"]));
     // All timers of the first 10,000 are due now; the claim is not.
     desk.tick(10_000);
     assert!(desk.turn.next_ms() > Some(desk.clock_ms), "one turn was enough to look at them");
@@ -182,4 +182,32 @@ async fn r23_the_running_engine_wakes_for_a_deadline_by_itself() {
     let delivery = soon(feed.next()).await.expect("readable");
     let Delivery::Events(events) = delivery else { panic!("{delivery:?}") };
     assert_eq!(actions(&events), ["claim_expired"]);
+}
+
+/// Timers of ended claims are swept out. An end that was not committed is none.
+#[test]
+fn i18_a_claim_whose_end_found_no_room_keeps_its_timer() {
+    let (mut desk, probe) = Desk::probed();
+    let short = claim_of(&desk.ask(acquire("ana", &["short"]).ttl(1_000))).number;
+    // As many ended claims as are not worth a sweep, but for a few.
+    for turn in 0..10 {
+        let names: Vec<String> = (0..999).map(|number| format!("{turn}-{number}")).collect();
+        let seq = desk.reader().collection(&key(LOCKS)).expect("readable").expect("there").seq;
+        for name in &names {
+            desk.put(acquire("ben", &[name]).ttl(3_600_000));
+        }
+        for number in 0..999 {
+            desk.put(release("ben", seq + 1 + number));
+        }
+        desk.run();
+    }
+    assert_eq!(desk.reader().stats().active_claims, 1);
+    for number in 0..100 {
+        desk.put(acquire("ben", &[&format!("last-{number}")]).ttl(3_600_000));
+    }
+    desk.put(release("ana", short));
+    probe.fail(&[Fail::Full]);
+    desk.run();
+    let ended = desk.tick(1_000).expired;
+    assert_eq!(ended, 1);
 }

@@ -11,10 +11,11 @@ use std::fmt;
 use axum::http::StatusCode;
 use serde::Serialize;
 use tenure_apps::{Actor, Desk, Done, Permission, Refusal, RequestKey};
+use tenure_core::{ItemId, Verb};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::access::{Role, Roles};
-use crate::command::Rendered;
+use crate::command::{Asked, Rendered};
 use crate::idempotency::Key;
 use crate::problem::from_store;
 use crate::{App, Caller, Problem};
@@ -34,6 +35,36 @@ const PERMISSIONS: &[(Permission, Roles)] = &[
     (Permission::LabelsManage, Roles::MANAGE),
     (Permission::JobsRun, Roles::WRITE),
 ];
+
+/// What is an application's own, the permission for its locks, and the routes that write it. A collection
+/// that ends in a slash stands for a whole kind, of which the application may have some items only.
+const OWNED: &[(&str, fn(&ItemId) -> bool, Permission, &str)] = &[
+    (tenure_apps::tasks::COLLECTION, |_| true, Permission::InventoryManage, "/tasks"),
+    ("image/", tenure_apps::labels::is_own, Permission::LabelsManage, "/api/v1/projects"),
+];
+
+/// The general routes give nobody more than an application's own: its documents are written through it,
+/// and its locks need its permission. An administrator may mend what is broken; the audit log says so.
+pub(crate) fn check_owned(caller: &Caller, asked: &Asked) -> Result<(), Problem> {
+    let (collection, key) = (&asked.collection, asked.collection.as_str());
+    let covers = |known: &str| known == key || known.ends_with('/') && key.starts_with(known);
+    let owned = OWNED.iter().find(|(known, ..)| covers(known));
+    let Some((_, is_own, permission, routes)) = owned else { return Ok(()) };
+    let writes = match &asked.verb {
+        Verb::PutItem(put) => is_own(&put.write.item),
+        Verb::DeleteItem { item, .. } => is_own(item),
+        Verb::Complete(_) => true,
+        _ => false,
+    };
+    let permissions = permissions_of(caller.role);
+    if writes && !permissions.contains(&Permission::Override) {
+        return Err(Problem::forbidden(format!("{collection} is written through {routes}")));
+    }
+    if !permissions.contains(permission) {
+        return Err(Refusal::Forbidden { permission: *permission }.into());
+    }
+    Ok(())
+}
 
 /// Where the applications work.
 fn desk(app: &App) -> Desk {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use serde::Deserialize;
+use tenure_apps::Actor;
 use tenure_apps::tasks::{
     Beat, EditLine, Inventory, Line, NewLine, NewTask, Task, TaskPage, TaskQuery, Tasks,
 };
-use tenure_apps::{Actor, Refusal};
 use tenure_core::Status;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -227,9 +227,6 @@ async fn heartbeat_task(
     Ids([id]): Ids<1>,
     Body { value, key }: Body<TaskHeartbeatBody>,
 ) -> Result<Rendered, Problem> {
-    if value.idle_ms.is_some_and(|idle_ms| idle_ms < 0) {
-        return Err(Refusal::invalid("idle_ms", "must not be negative").into());
-    }
     let (tasks, actor) = tasks(&app, &caller, key.as_ref())?;
     done(&tasks.heartbeat(&actor, &id, value.idle_ms).await?)
 }

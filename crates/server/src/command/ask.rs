@@ -64,26 +64,6 @@ impl Stated {
     }
 }
 
-impl Asked {
-    /// Refuses to write an application's documents past the application.
-    pub(crate) fn check_documents(&self) -> Result<(), Problem> {
-        let own = |item| tenure_apps::is_own(&self.collection, item);
-        let is_own = match &self.verb {
-            Verb::PutItem(put) => own(Some(&put.write.item)),
-            Verb::DeleteItem { item, .. } => own(Some(item)),
-            Verb::Complete(Complete { status: None, data: None, items, .. }) if items.is_empty() => false,
-            Verb::Complete(_) => own(None),
-            _ => false,
-        };
-        if is_own {
-            let collection = &self.collection;
-            let detail = format!("what is in {collection} is written by its application; use its routes");
-            return Err(Problem::forbidden(detail));
-        }
-        Ok(())
-    }
-}
-
 fn asked(op: Op, collection: CollectionKey, verb: Verb) -> Asked {
     Asked { op, collection, verb, stated: Stated::Nothing }
 }
@@ -99,7 +79,8 @@ pub(crate) struct AcquireBody {
     /// What.
     #[schema(value_type = Vec<schema::ItemId>, min_items = 1, max_items = 100)]
     items: Vec<ItemId>,
-    /// The caller's tab or worker instance.
+    /// The caller's tab or worker instance. Where the policy is `session_exclusive`, only the same one gets
+    /// its claim back.
     #[schema(value_type = Option<schema::Session>)]
     session: Option<SessionId>,
     /// Another time to live than the kind's, within its bounds.

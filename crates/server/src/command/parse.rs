@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, Error, IntoDeserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use serde_path_to_error::Track;
 use tenure_core::{ClaimId, CollectionKey, ItemId};
 use utoipa::openapi::schema::{AdditionalProperties, Object, ObjectBuilder, OneOfBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
@@ -19,15 +20,18 @@ use super::ask::{
     NoBody, NudgeBody, PutItemBody,
 };
 use super::{Asked, Op, Stated, create_collection, no_body};
+use crate::apps::check_owned;
+use crate::body::without_place;
+use crate::wording::ASIDE;
 use crate::{Caller, Problem, body, schema};
 
 /// Reads a command. The caller must be allowed to send it, and to touch its kind.
 pub(crate) fn parse(text: &str, caller: &Caller) -> Result<Asked, Problem> {
-    let Parsed(asked) = body::parse(text.as_bytes())?;
+    let Parsed(asked) = body::parse(text.as_bytes(), "command")?;
     let asked = asked?;
     asked.op.check(caller)?;
     caller.check_kind(asked.collection.kind())?;
-    asked.check_documents()?;
+    check_owned(caller, &asked)?;
     Ok(asked)
 }
 
@@ -130,8 +134,8 @@ fn read<'de, A: MapAccess<'de>>(op: Op, rest: &mut Rest<'de, A>) -> Result<Parse
 struct Rest<'de, A> {
     before: vec::IntoIter<(Cow<'de, str>, &'de RawValue)>,
     map: A,
-    /// The value of the key that was just given, if it came before `op`.
-    aside: Option<&'de RawValue>,
+    /// The key that was just given and its value, if it came before `op`.
+    aside: Option<(Cow<'de, str>, &'de RawValue)>,
     picks: &'static [&'static str],
     collection: Option<CollectionKey>,
     item: Option<ItemId>,
@@ -180,7 +184,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Rest<'de, A> {
         loop {
             let key = match self.before.next() {
                 Some((key, value)) => {
-                    self.aside = Some(value);
+                    self.aside = Some((key.clone(), value));
                     key
                 }
                 None => match self.map.next_key::<Cow<'de, str>>()? {
@@ -200,7 +204,16 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Rest<'de, A> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
         match self.aside.take() {
-            Some(value) => seed.deserialize(value).map_err(A::Error::custom),
+            Some((name, value)) => {
+                let mut track = Track::new();
+                let read = seed.deserialize(serde_path_to_error::Deserializer::new(value, &mut track));
+                read.map_err(|error| {
+                    let inner = track.path().to_string();
+                    let dot = if inner.starts_with('[') { "" } else { "." };
+                    let path = if inner == "." { name.into_owned() } else { format!("{name}{dot}{inner}") };
+                    A::Error::custom(format_args!("{ASIDE}{path}`: {}", without_place(&error.to_string())))
+                })
+            }
             None => self.map.next_value_seed(seed),
         }
     }

@@ -122,7 +122,6 @@ pub(super) const KEYS: &[Key] = &[
         Takes::List,
         "Other sites whose pages may use sessions and sockets: https://app.example.",
     ),
-    key("retention.events_days", Takes::Number, "Events and ended claims are kept so long; 0 for ever."),
 ];
 
 /// The known key that was probably meant.

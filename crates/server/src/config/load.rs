@@ -12,6 +12,9 @@ const DEFAULT_FILE: &str = "tenure.toml";
 /// Variables of the same prefix that other commands use.
 const OTHERS: &[&str] = &["TENURE_CONFIG", "TENURE_TOKEN", "TENURE_CLAIM", "TENURE_URL", "TENURE_KEY"];
 
+/// Whoever looks for a retention has to know that there is none.
+const KEPT_FOR_EVER: &str = "cannot be set: events are kept for ever";
+
 /// What the command line says; `None` leaves a key to the other sources.
 #[derive(Clone, Debug, Default)]
 pub struct Flags {
@@ -102,6 +105,9 @@ impl Merge {
                 _ if is_section => {
                     self.errors.push(ConfigError::new(path, "is a section, not a key").at(source));
                 }
+                _ if path == "retention" => {
+                    self.errors.push(ConfigError::new(path, KEPT_FOR_EVER).at(source));
+                }
                 _ => {
                     let paths = KEYS.iter().map(|key| key.path);
                     let sections =
@@ -121,6 +127,8 @@ impl Merge {
                     Ok(value) => self.set(key.path, value, name),
                     Err(reason) => self.errors.push(ConfigError::new(key.path, reason).at(name)),
                 }
+            } else if name.starts_with("TENURE_RETENTION") {
+                self.errors.push(ConfigError::new(name, KEPT_FOR_EVER).at("the environment"));
             } else if !OTHERS.contains(&name.as_str()) {
                 // Other programs may have variables of this prefix; a near miss is a mistake.
                 let known: Vec<String> = KEYS.iter().map(Key::variable).collect();

@@ -88,8 +88,6 @@ pub struct Config {
     pub sessions: Sessions,
     /// Proxies and sites.
     pub network: Networks,
-    /// How long things are kept.
-    pub retention: Retention,
 }
 
 /// Uploaded files.
@@ -208,14 +206,6 @@ pub struct Networks {
     pub allowed_origins: Vec<String>,
 }
 
-/// How long things are kept.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Retention {
-    /// Events and ended claims; 0 for ever.
-    pub events_days: u64,
-}
-
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -235,7 +225,6 @@ impl Default for Config {
             jwt: Jwt::default(),
             sessions: Sessions::default(),
             network: Networks::default(),
-            retention: Retention::default(),
         }
     }
 }

@@ -86,6 +86,10 @@ fn unknown_keys_are_refused_with_a_suggestion() {
     );
     check("[limit]\nconnections = 3", "limit: is not a key; did you mean limits? (in tenure.toml)");
     check("colour = \"red\"", "colour: is not a key (in tenure.toml)");
+    check(
+        "[retention]\nevents_days = 3",
+        "retention: cannot be set: events are kept for ever (in tenure.toml)",
+    );
     check("limits = 3", "limits: is a section, not a key (in tenure.toml)");
 }
 

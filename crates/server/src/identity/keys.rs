@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tenure_core::names::{SYSTEM_KIND, check_kind};
-use tenure_core::{Expect, ItemId, Principal};
+use tenure_core::{CollectionKey, Expect, Fact, ItemId, Principal};
 use tenure_engine::StoreError;
 
 use super::secret::{Secret, SecretHash, Use};
@@ -47,6 +47,47 @@ pub struct MadeKey {
     /// Its text. `Debug` hides it.
     pub secret: Secret,
     pub(crate) document: KeyDocument,
+}
+
+/// A key was made or revoked, as the audit log tells it: everything but what opens anything.
+#[derive(Debug)]
+pub(crate) struct KeyChange {
+    pub(crate) action: &'static str,
+    pub(crate) id: ItemId,
+    pub(crate) document: KeyDocument,
+}
+
+impl KeyChange {
+    const MADE: &str = "key_created";
+    const REVOKED: &str = "key_revoked";
+
+    /// What an event says of a key; `None` where it is about something else.
+    pub(crate) fn of(collection: &CollectionKey, fact: &Fact) -> Option<Self> {
+        if *collection != Self::collection() {
+            return None;
+        }
+        let (action, written) = match fact {
+            Fact::ItemPut { write, .. } => (Self::MADE, write),
+            Fact::ItemDeleted { before, .. } => (Self::REVOKED, before),
+            _ => return None,
+        };
+        let document = written.data.as_ref()?.read().ok()?;
+        Some(Self { action, id: written.id.clone(), document })
+    }
+
+    /// The event's own word for what the audit log calls this.
+    pub(crate) fn word_of(action: &str) -> Option<&'static str> {
+        match action {
+            Self::MADE => Some("item_put"),
+            Self::REVOKED => Some("item_deleted"),
+            _ => None,
+        }
+    }
+
+    /// Where these events are.
+    pub(crate) fn collection() -> CollectionKey {
+        documents::collection(documents::KEYS)
+    }
 }
 
 impl NewKey {

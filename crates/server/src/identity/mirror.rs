@@ -11,6 +11,8 @@ use tenure_core::{CollectionKey, Fact, ItemId, Json};
 use tenure_engine::{Delivery, Engine, From, StoreError, Subscription};
 use tokio::sync::watch;
 
+use crate::stream::advance;
+
 /// How long a write's own node waits until its copy shows it. The feed hears of it before the answer.
 const CATCH_UP_MAX: Duration = Duration::from_secs(2);
 /// How long to wait before asking a store again that could not be reached.
@@ -56,10 +58,14 @@ impl<T: DeserializeOwned> Mirror<T> {
     /// Follows the feed for ever. Dropping the future stops it.
     pub(super) async fn follow(&self, engine: Engine, mut subscription: Subscription) {
         loop {
-            let delivered = subscription.next().await;
+            let delivered = advance(&mut subscription).await;
             let again = match delivered {
-                Ok(Delivery::Resync) => true,
-                Ok(delivery) => {
+                Ok(None) => {
+                    subscription.changed().await;
+                    false
+                }
+                Ok(Some(Delivery::Resync)) => true,
+                Ok(Some(delivery)) => {
                     self.take(delivery, subscription.cursor());
                     false
                 }

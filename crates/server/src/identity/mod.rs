@@ -29,6 +29,7 @@ use tokio::task::JoinHandle;
 
 pub use cookie::CSRF_HEADER;
 pub use jwt::{Algorithm, JwtSettings};
+pub(crate) use keys::KeyChange;
 pub use keys::{MadeKey, NewKey};
 pub(crate) use secret::MASK;
 pub use secret::{Secret, ServerSecret};
@@ -206,12 +207,13 @@ impl Identity {
     /// races it against its messages, and so closes within [`REVOKE_WITHIN`].
     pub async fn revoked(&self, caller: &Caller) {
         let (mut keys, mut sessions) = (self.keys().removals(), self.sessions().removals());
+        let is_key = matches!(caller.credential, Credential::Key(_));
         while self.is_live(caller) {
-            // Removals wake at once; what runs out by time is looked for.
+            // Removals wake at once; what runs out by time is looked for. A key does not run out.
             tokio::select! {
                 _ = keys.changed() => {}
                 _ = sessions.changed() => {}
-                () = tokio::time::sleep(REVOKE_WITHIN / 2) => {}
+                () = tokio::time::sleep(REVOKE_WITHIN / 2), if !is_key => {}
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts, RawPathParams, State};
+use axum::extract::{FromRequestParts, State};
 use axum::http::header::SET_COOKIE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -17,10 +17,10 @@ use utoipa_axum::routes;
 use super::cookie;
 use super::keys::{KeyDocument, NewKey};
 use super::secret::Secret;
-use crate::body::Body;
+use crate::body::{Body, object};
 use crate::command::NoBody;
 use crate::front::Client;
-use crate::params::{Nothing, Query};
+use crate::params::{Nothing, Query, Raw};
 use crate::time::rfc3339;
 use crate::{App, Caller, Credential, Problem, Role};
 
@@ -53,6 +53,7 @@ struct CreateKey {
     #[schema(example = "nightly import")]
     name: String,
     /// Who acts with it.
+    #[serde(deserialize_with = "object")]
     subject: Subject,
     /// What it may do.
     role: Role,
@@ -295,9 +296,7 @@ impl<S: Send + Sync> FromRequestParts<S> for AtKey {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let params = RawPathParams::from_request_parts(parts, state)
-            .await
-            .map_err(|_| Problem::new(StatusCode::BAD_REQUEST, "malformed", "the path is not UTF-8"))?;
+        let Raw(params) = Raw::from_request_parts(parts, state).await?;
         Ok(Self(params.iter().next().map_or("", |(_, id)| id).to_owned()))
     }
 }

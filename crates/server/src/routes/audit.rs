@@ -9,6 +9,7 @@ use tenure_engine::{AuditFilter, Reader};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::command::Rendered;
+use crate::identity::KeyChange;
 use crate::page::Scan;
 use crate::params::{Query, page_size};
 use crate::view::{AuditView, EventView};
@@ -62,7 +63,8 @@ type Row = (CollectionKey, Arc<Sealed>);
 /// Read the audit log
 ///
 /// Every change is in it, in the same commit as the change. Overrides stand out as `LOCK_FORCE_RELEASE`
-/// and `LOCK_FORCE_CLAIM`, with the reason and the previous holder.
+/// and `LOCK_FORCE_CLAIM`, with the reason and the previous holder. `key_created` and `key_revoked` tell
+/// which key, whose and by whom, to administrators of all kinds; never the key itself.
 #[utoipa::path(get, path = "/v1/audit", tag = "audit", params(AuditQuery),
     responses((status = 200, description = "A page, newest first.", body = AuditPage<'static>)))]
 pub(crate) async fn list_audit(
@@ -74,10 +76,17 @@ pub(crate) async fn list_audit(
     if let Some(collection) = &query.collection {
         caller.check_kind(collection.kind())?;
     }
+    // What happens to keys has words of its own here; in their collection they are documents like any.
+    let about_keys =
+        query.action.as_deref().and_then(KeyChange::word_of).filter(|_| query.collection.is_none());
+    let (action, collection) = match about_keys {
+        Some(word) => (Some(Arc::from(word)), Some(KeyChange::collection())),
+        None => (query.action.clone(), query.collection),
+    };
     let filter = AuditFilter {
         actor: query.actor,
-        action: query.action,
-        collection: query.collection,
+        action,
+        collection,
         item: query.item,
         from_ms: time_of("from", query.from.as_deref())?,
         to_ms: time_of("to", query.to.as_deref())?,
@@ -88,15 +97,20 @@ pub(crate) async fn list_audit(
         reader.audit(&AuditFilter { before: before.cloned(), ..filter.clone() }, limit)
     };
     let cursor = |(key, sealed): &Row| (sealed.event.at_ms, key.clone(), sealed.event.seq);
-    let keep = |row: Row| Ok(is_visible(&caller, &row).then_some(row));
+    let asked = query.action.as_deref();
+    let keep = |row: Row| Ok(is_visible(&caller, asked, &row).then_some(row));
     let (rows, next) = Scan { limit, after }.run(&app, read, cursor, keep).await?;
     let next = next.map(|(at_ms, key, seq)| format!("{at_ms}~{}~{}~{seq}", key.kind(), key.name()));
     let rows = rows.iter().map(|(collection, sealed)| AuditView(EventView { collection, sealed }));
     Rendered::json(&AuditPage { rows: rows.collect(), next })
 }
 
-/// Tenure's own documents are nobody's to read; who changed a policy is.
-fn is_visible(caller: &Caller, (key, sealed): &Row) -> bool {
+/// Tenure's own documents are nobody's to read; who changed a policy or a key is.
+fn is_visible(caller: &Caller, asked: Option<&str>, (key, sealed): &Row) -> bool {
+    if let Some(change) = KeyChange::of(key, &sealed.event.fact) {
+        // Keys are managed by administrators of all kinds.
+        return caller.kinds.is_none() && asked.is_none_or(|action| action == change.action);
+    }
     match &sealed.event.fact {
         Fact::PolicySet { kind, .. } => caller.covers(kind),
         _ => caller.covers(key.kind()),

@@ -10,7 +10,7 @@ use tenure_core::{Command, Refusal, Reply, Verb};
 use tenure_engine::{Answer, Refused, Request};
 use utoipa::ToSchema;
 
-use crate::body::{Body, LargeBody};
+use crate::body::{self, LargeBody};
 use crate::command::{Asked, CommandSchema, Rendered, parse};
 use crate::idempotency::Key;
 use crate::limits::BATCH_COMMANDS_MAX;
@@ -23,10 +23,11 @@ use crate::{App, Caller, Problem, schema};
     {"op": "acquire", "collection": "lock/jobs", "items": ["nightly"]},
     {"op": "heartbeat", "claim": "lock~jobs~2", "token": 2},
 ]}))]
-pub(crate) struct BatchBody {
+pub(crate) struct BatchBody<'a> {
     /// The commands, 1 to 1,000.
     #[schema(value_type = Vec<CommandSchema>, min_items = 1, max_items = 1000)]
-    commands: Vec<Box<RawValue>>,
+    #[serde(borrow)]
+    commands: Vec<&'a RawValue>,
     /// All or nothing: then all commands are about one collection.
     #[serde(default)]
     atomic: bool,
@@ -59,13 +60,14 @@ pub(crate) struct StepAnswer {
 /// are carried out together or not at all, on one collection, without waiting; the refusal then names the
 /// command as `index`. The idempotency key counts for each command: a retry carries out those that are
 /// left and answers the others as before.
-#[utoipa::path(post, path = "/v1/batch", tag = "batch", request_body = BatchBody,
+#[utoipa::path(post, path = "/v1/batch", tag = "batch", request_body = BatchBody<'static>,
     responses((status = 200, description = "The answers, in order.", body = BatchAnswers)))]
 pub(crate) async fn run_batch(
     State(app): State<App>,
     caller: Caller,
-    LargeBody(Body { value: BatchBody { commands, atomic }, key }): LargeBody<BatchBody>,
+    LargeBody { bytes, key }: LargeBody,
 ) -> Result<Rendered, Problem> {
+    let BatchBody { commands, atomic } = body::parse(&bytes, "body")?;
     if commands.is_empty() || commands.len() > BATCH_COMMANDS_MAX {
         return Err(Problem::invalid("commands", "a batch has 1 to 1,000 commands"));
     }

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use tenure_core::Command;
-use tenure_engine::{Answer, ReplyTo, Request};
+use tenure_engine::{Answer, Engine, ReplyTo, Request};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::access::rule_for;
 use crate::command::{Asked, Rendered, parse};
@@ -28,6 +29,8 @@ pub(super) struct Commands {
     /// Made for the first command: most sockets only listen.
     channel: Option<Channel>,
     waiting: HashMap<u64, Waiting>,
+    /// One that is looked up, by its number. Those behind it wait.
+    explaining: Option<(u64, JoinHandle<Answer>)>,
     count: u64,
 }
 
@@ -75,16 +78,50 @@ impl Commands {
     /// The next answer, with the id of its command. Cancelling it loses nothing.
     pub(super) async fn answer(&mut self, app: &App) -> (Box<str>, Result<Rendered, Problem>) {
         loop {
+            if let Some((tag, explaining)) = &mut self.explaining {
+                let explained = explaining.await;
+                let waiting = self.waiting.remove(tag);
+                self.explaining = None;
+                if let Some(Waiting { id, asked }) = waiting {
+                    let answer = explained.map_err(|_| Problem::internal());
+                    return (id, answer.and_then(|answer| asked.render(&answer, app.reader().epoch())));
+                }
+            }
             let answered = match &mut self.channel {
                 Some((_, answers)) => answers.recv().await,
                 None => std::future::pending().await,
             };
-            let Some((tag, answer)) = answered else { std::future::pending().await };
-            if let Some(Waiting { id, asked }) = self.waiting.remove(&tag) {
-                let answer = app.engine().explain_lost(&asked.collection, asked.verb.claim(), answer);
-                let rendered = asked.render(&answer, app.reader().epoch());
-                return (id, rendered);
+            let Some(answered) = answered else { std::future::pending().await };
+            if let Some(answer) = self.render(app, answered) {
+                return answer;
             }
         }
+    }
+
+    /// The next answer, if it is there already.
+    pub(super) fn try_answer(&mut self, app: &App) -> Option<(Box<str>, Result<Rendered, Problem>)> {
+        if self.explaining.is_some() {
+            return None;
+        }
+        let (_, answers) = self.channel.as_mut()?;
+        let answered = answers.try_recv().ok()?;
+        self.render(app, answered)
+    }
+
+    /// `None` where the store may know better: reading it may take a while, and the answer comes after it.
+    fn render(
+        &mut self,
+        app: &App,
+        (tag, answer): (u64, Answer),
+    ) -> Option<(Box<str>, Result<Rendered, Problem>)> {
+        let asked = &self.waiting.get(&tag)?.asked;
+        if Engine::is_unexplained(asked.verb.claim(), &answer) {
+            let (engine, key, claim) = (app.engine().clone(), asked.collection.clone(), asked.verb.claim());
+            let explain = move || engine.explain_lost(&key, claim, answer);
+            self.explaining = Some((tag, tokio::task::spawn_blocking(explain)));
+            return None;
+        }
+        let Waiting { id, asked } = self.waiting.remove(&tag)?;
+        Some((id, asked.render(&answer, app.reader().epoch())))
     }
 }

@@ -63,7 +63,8 @@ pub(super) fn read(text: &str) -> Result<Message<'_>, Wrong<'_>> {
         let problem = Problem::new(StatusCode::BAD_REQUEST, "malformed", "the message is empty");
         return Err(Wrong::new(None, problem));
     }
-    let fields: Fields<'_> = body::parse(text.as_bytes()).map_err(|problem| Wrong::new(None, problem))?;
+    let fields: Fields<'_> =
+        body::parse(text.as_bytes(), "message").map_err(|problem| Wrong::new(None, problem))?;
     let id =
         fields.id.map(|id| check_id(id.get())).transpose().map_err(|problem| Wrong::new(None, problem))?;
     let wrong = |field: &str, detail: &str| Err(Wrong::new(id, Problem::invalid(field, detail)));

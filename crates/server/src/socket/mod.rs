@@ -10,7 +10,7 @@ mod pump;
 mod session;
 
 use axum::body::Body;
-use axum::extract::{RawPathParams, Request, State};
+use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
@@ -29,7 +29,7 @@ use crate::identity::Secret;
 use crate::limits::{
     SOCKET_MESSAGE_BYTES_MAX, SOCKET_READ_BYTES, SOCKET_WRITE_BYTES, SOCKET_WRITE_BYTES_MAX,
 };
-use crate::params::{At, Query};
+use crate::params::{At, Query, Raw};
 use crate::rate::Rates;
 use crate::stream::Cursor;
 use crate::{App, Caller, Credential, May, Problem, schema};
@@ -74,7 +74,7 @@ pub(crate) struct SocketQuery {
     responses((status = 101, description = "The socket is open.")))]
 pub(crate) async fn open_socket(
     State(app): State<App>,
-    path: RawPathParams,
+    Raw(path): Raw,
     Query(query): Query<SocketQuery>,
     client: Client,
     request: Request,
@@ -130,7 +130,7 @@ impl Handshake {
             && says(headers, &header::SEC_WEBSOCKET_VERSION, "13");
         let accept = headers
             .get(header::SEC_WEBSOCKET_KEY)
-            .filter(|_| is_socket)
+            .filter(|key| is_socket && is_key(key.as_bytes()))
             .and_then(|key| HeaderValue::try_from(derive_accept_key(key.as_bytes())).ok());
         if let (Some(accept), Some(upgrade)) = (accept, parts.extensions.remove::<OnUpgrade>()) {
             Ok(Self { upgrade, accept })
@@ -171,6 +171,12 @@ impl Handshake {
         headers.insert(header::SEC_WEBSOCKET_ACCEPT, self.accept);
         response
     }
+}
+
+/// Sixteen bytes in base64, as RFC 6455 wants it.
+fn is_key(key: &[u8]) -> bool {
+    let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    key.strip_suffix(b"==").is_some_and(|digits| digits.len() == 22 && digits.iter().all(is_digit))
 }
 
 /// One of the header's words is this.

@@ -29,7 +29,7 @@ use crate::stream::{EventText, SnapshotText};
 pub(super) enum Heard {
     /// A message.
     Text(Utf8Bytes),
-    /// What is wanted has changed: look again.
+    /// What is wanted, or the deadline, has changed: look again.
     Changed,
     /// The socket ends.
     End(End),
@@ -136,13 +136,17 @@ impl Pump {
         self.cursor = None;
     }
 
+    /// More can be queued although nothing has been written since.
+    pub(super) fn has_room(&self) -> bool {
+        self.bytes < SOCKET_FILL_BYTES
+    }
+
     /// What may be done now. A reader that takes what is written gets events as fast as it takes them. One
     /// that does not, and has been told everything there was, has its events queued until it is too slow.
     pub(super) fn wants(&self, waiting: usize, is_live: bool) -> Wants {
-        let has_room = self.bytes < SOCKET_FILL_BYTES;
         Wants {
             read: waiting + self.replies < SOCKET_IN_FLIGHT_MAX && self.bytes < SOCKET_QUEUE_BYTES_MAX,
-            events: self.snapshots == 0 && (has_room || (is_live && self.blocked_since.is_some())),
+            events: self.snapshots == 0 && (self.has_room() || (is_live && self.blocked_since.is_some())),
         }
     }
 
@@ -186,9 +190,12 @@ impl Pump {
             match self.drive(cx) {
                 Poll::Ready(Err(_)) => return Poll::Ready(Heard::End(End::Gone)),
                 Poll::Ready(Ok(())) => self.blocked_since = None,
-                Poll::Pending => {
-                    self.blocked_since.get_or_insert_with(Instant::now);
+                // Its deadline is new to whoever keeps the time.
+                Poll::Pending if self.blocked_since.is_none() => {
+                    self.blocked_since = Some(Instant::now());
+                    return Poll::Ready(Heard::Changed);
                 }
+                Poll::Pending => {}
             }
             if self.wants(waiting, is_live) != wants {
                 return Poll::Ready(Heard::Changed);

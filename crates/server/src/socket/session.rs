@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::pin::Pin;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tenure_core::CollectionKey;
@@ -55,7 +57,8 @@ async fn live(asked: Asked, pump: &mut Pump, epoch: &mut u64) -> End {
         Err(problem) => return End::Refused(problem),
     };
     *epoch = stream.epoch();
-    let over = Box::pin(over(app.clone(), caller.clone()));
+    let over: Pin<Box<dyn Future<Output = End> + Send>> = Box::pin(over(app.clone(), caller.clone()));
+    let over = FuturesUnordered::from_iter([over]);
     let mut session = Session { app, caller, who, rates, stream, commands: Commands::default(), over };
     let end = session.follow(pump).await;
     *epoch = session.stream.epoch();
@@ -120,7 +123,8 @@ struct Session {
     rates: Option<Rates>,
     stream: Live,
     commands: Commands,
-    over: Pin<Box<dyn Future<Output = End> + Send>>,
+    /// One future, kept so that it is asked only when it was woken and not at each of the socket's events.
+    over: FuturesUnordered<Pin<Box<dyn Future<Output = End> + Send>>>,
 }
 
 impl Session {
@@ -135,13 +139,19 @@ impl Session {
             }
             tokio::select! {
                 biased;
-                end = &mut self.over => return end,
+                Some(end) = self.over.next() => return end,
                 heard = pump.next(wants, waiting, is_live) => match heard {
                     Heard::Text(text) => self.take(&text, pump),
                     Heard::Changed => {}
                     Heard::End(end) => return end,
                 },
-                (id, answer) = self.commands.answer(&self.app) => self.answer(pump, &id, answer),
+                (id, answer) = self.commands.answer(&self.app) => {
+                    self.answer(pump, &id, answer);
+                    // A turn of the engine answers many: together they are one write.
+                    while pump.has_room() && let Some((id, answer)) = self.commands.try_answer(&self.app) {
+                        self.answer(pump, &id, answer);
+                    }
+                }
                 told = self.stream.next(), if wants.events => match told {
                     Ok(Told::Event(event)) => {
                         pump.push_event(&event);

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tenure_core::{CollectionKey, Sealed};
-use tenure_engine::{Delivery, From, StoreError, Subscription};
+use tenure_engine::{Delivery, From, Step, StoreError, Subscription};
 
 pub(crate) use hub::{EventText, Hub};
 pub(crate) use snapshot::SnapshotText;
@@ -96,6 +96,25 @@ enum Next {
     Events,
 }
 
+/// What comes next, if anything does now. Where only the store has it, it is read away from the threads that
+/// answer everyone; cancelling that loses nothing, since the subscription has not moved.
+pub(crate) async fn advance(subscription: &mut Subscription) -> Result<Option<Delivery>, StoreError> {
+    loop {
+        match subscription.step() {
+            Step::Ready(delivery) => return Ok(Some(delivery)),
+            Step::Nothing => return Ok(None),
+            Step::Store(missing) => {
+                let read = tokio::task::spawn_blocking(move || missing.read()).await;
+                let page =
+                    read.unwrap_or_else(|error| Err(StoreError::Away { detail: error.to_string() }))?;
+                if let Some(delivery) = subscription.supply(page) {
+                    return Ok(Some(delivery));
+                }
+            }
+        }
+    }
+}
+
 impl Live {
     /// Follows a collection, from a cursor or from a snapshot. A collection that does not exist yet is
     /// empty; its first event will be told.
@@ -134,14 +153,13 @@ impl Live {
             if let Some(told) = self.take_ready()? {
                 return Ok(told);
             }
-            let delivery = if let Some(delivery) = self.subscription.try_next()? {
-                delivery
+            if let Some(delivery) = advance(&mut self.subscription).await? {
+                self.take(delivery);
             } else {
                 self.follows = true;
                 self.note_resumed();
-                self.subscription.next().await?
-            };
-            self.take(delivery);
+                self.subscription.changed().await;
+            }
         }
     }
 
@@ -166,13 +184,13 @@ impl Live {
                 let snapshot = if self.subscription.cursor() == 0 {
                     None
                 } else {
-                    match self.subscription.try_next()? {
-                        Some(Delivery::Snapshot(snapshot)) => Some(snapshot),
-                        Some(other) => {
+                    match self.subscription.step() {
+                        Step::Ready(Delivery::Snapshot(snapshot)) => Some(snapshot),
+                        Step::Ready(other) => {
                             self.take(other);
                             return Ok(None);
                         }
-                        None => None,
+                        Step::Store(_) | Step::Nothing => None,
                     }
                 };
                 let policy = self.app.policy(self.key.kind()).ok().flatten();

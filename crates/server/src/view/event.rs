@@ -10,6 +10,7 @@ use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::Holder;
+use crate::identity::KeyChange;
 use crate::schema;
 use crate::time::rfc3339;
 
@@ -62,13 +63,32 @@ impl Serialize for EventView<'_> {
 impl Serialize for AuditView<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        self.0.entries(&mut map)?;
+        match KeyChange::of(self.0.collection, &self.0.sealed.event.fact) {
+            Some(change) => self.0.key(&mut map, &change)?,
+            None => self.0.entries(&mut map)?,
+        }
         map.serialize_entry("hash", &self.0.sealed.hash.to_string())?;
         map.end()
     }
 }
 
 impl EventView<'_> {
+    /// Never the document itself: it holds the key's hash.
+    fn key<M: SerializeMap>(&self, map: &mut M, change: &KeyChange) -> Result<(), M::Error> {
+        let KeyChange { action, id, document } = change;
+        let event = &self.sealed.event;
+        map.serialize_entry("seq", &event.seq)?;
+        map.serialize_entry("at", &rfc3339(event.at_ms))?;
+        map.serialize_entry("type", action)?;
+        map.serialize_entry("actor", &Holder::from(&event.actor))?;
+        map.serialize_entry("collection", self.collection)?;
+        map.serialize_entry("key", id)?;
+        map.serialize_entry("name", &document.name)?;
+        map.serialize_entry("subject", &Holder::from(&document.subject))?;
+        map.serialize_entry("role", &document.role)?;
+        map.serialize_entry("kinds", &document.kinds)
+    }
+
     fn entries<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
         let event = &self.sealed.event;
         map.serialize_entry("seq", &event.seq)?;

@@ -8,5 +8,6 @@ mod faulty;
 #[expect(dead_code, reason = "the harness is shared with the other routes' tests")]
 mod server;
 
+mod access;
 mod labels;
 mod tasks;

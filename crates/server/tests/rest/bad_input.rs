@@ -217,3 +217,55 @@ async fn a_stopping_server_is_503_with_retry_after() {
     let found = s.post("ana", "/v1/batch", batch).await.status(200).json();
     assert_eq!(found["answers"][0]["body"]["code"], "stopped");
 }
+
+#[tokio::test]
+async fn a_full_disk_is_507_with_retry_after_while_reads_go_on() {
+    let s = Server::new();
+    let (id, _) = s.lock("ana", "nightly").await;
+    s.fail(Fault::Full);
+    let claim = json!({"collection": "lock/a", "items": ["a"]});
+    let refused = s.post("ana", "/v1/claims", claim.clone()).await.code(507, "no_room");
+    assert_eq!(refused.header("retry-after"), "10");
+    assert!(!refused.text().contains("secret"), "{}", refused.text());
+    s.get("ana", &format!("/v1/claims/{id}")).await.status(200);
+    s.get("ana", "/v1/collections/lock/a").await.status(404);
+    s.fail(Fault::None);
+    s.post("ana", "/v1/claims", claim).await.status(201);
+}
+
+/// The engine is held up in a commit while its queue fills.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn too_many_waiting_requests_are_503_with_retry_after() {
+    let s = Server::new();
+    s.fail(Fault::Stuck);
+    let (sender, mut answers) = tokio::sync::mpsc::unbounded_channel();
+    let create = || tenure_engine::Request {
+        command: tenure_core::Command {
+            collection: tenure_core::CollectionKey::new("lock/a").expect("a key"),
+            actor: tenure_core::Principal::new("ana", "Ana").expect("a person"),
+            verb: tenure_core::Verb::CreateCollection,
+        },
+        idempotency: None,
+    };
+    let submit = |tag| s.engine.submit(create(), tenure_engine::ReplyTo::Tagged(tag, sender.clone()));
+    submit(0);
+    while s.engine.queued() > 0 {
+        tokio::task::yield_now().await;
+    }
+    // That one is with the store; behind it the queue fills.
+    let mut sent = 1;
+    while s.engine.queued() < tenure_engine::QUEUE_MAX {
+        submit(sent);
+        sent += 1;
+    }
+    let claim = json!({"collection": "lock/a", "items": ["a"]});
+    let refused = s.post("ana", "/v1/claims", claim.clone()).await.code(503, "overloaded");
+    assert_eq!(refused.header("retry-after"), "1");
+    s.fail(Fault::None);
+    drop(sender);
+    while answers.recv().await.is_some() {
+        sent -= 1;
+    }
+    assert_eq!(sent, 0, "everyone is answered");
+    s.post("ana", "/v1/claims", claim).await.status(201);
+}

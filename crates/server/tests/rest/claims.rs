@@ -30,9 +30,9 @@ async fn t07_a_new_claim_is_201_with_holder_token_times_and_where_it_is() {
 #[tokio::test]
 async fn t04_claiming_again_is_200_and_renews_keeping_since_and_token() {
     let s = Server::new();
-    s.lock("ana", "nightly").await;
+    let body = json!({"collection": "lock/jobs", "items": ["nightly"], "session": "w-1"});
+    s.post("ana", "/v1/claims", body.clone()).await.status(201);
     s.pass(10_000);
-    let body = json!({"collection": "lock/jobs", "items": ["nightly"]});
     let again = s.post("ana", "/v1/claims", body).await.status(200);
     assert_eq!(again.header("location"), "");
     let claim = again.json();
@@ -50,10 +50,32 @@ async fn t02_a_held_item_is_409_that_names_the_holder_and_when_to_try_again() {
     let held = s.post("beto", "/v1/claims", body).await;
     assert_eq!(held.header("retry-after"), "30");
     let item = json!({
-        "item": "nightly", "why": "held", "holder": person("ana"), "since": NOW, "expires_at": at(30_000),
+        "item": "nightly", "why": "held", "holder": person("ana"), "session": null, "since": NOW,
+        "expires_at": at(30_000),
     });
     held.refuses(409, "held", json!({"items": [item], "retry_after": 30}));
     s.get("ana", "/v1/collections/lock/jobs/items/other").await.code(404, "not_found");
+}
+
+/// J4: workers that share a key are kept apart by their sessions, where the policy says so.
+#[tokio::test]
+async fn j04_another_session_of_the_same_key_is_409_that_names_the_session() {
+    let s = Server::new();
+    let body = |session: &str| json!({"collection": "lock/jobs", "items": ["nightly"], "session": session});
+    s.post("ana", "/v1/claims", body("w-1")).await.status(201);
+    let item = json!({
+        "item": "nightly", "why": "held", "holder": person("ana"), "session": "w-1", "since": NOW,
+        "expires_at": at(30_000),
+    });
+    let held = s.post("ana", "/v1/claims", body("w-2")).await;
+    held.refuses(409, "held", json!({"items": [item], "retry_after": 30}));
+    let nameless = json!({"collection": "lock/jobs", "items": ["nightly"]});
+    s.post("ana", "/v1/claims", nameless).await.code(409, "held");
+    let mut policy = s.get("root", "/v1/policies/lock").await.status(200).json()["policy"].clone();
+    assert_eq!(policy["session_exclusive"], true);
+    policy["session_exclusive"] = json!(false);
+    s.put("root", "/v1/policies/lock", policy).await.status(200);
+    s.post("ana", "/v1/claims", body("w-2")).await.status(200);
 }
 
 /// T3, J2

@@ -140,9 +140,10 @@ async fn e02_a_number_outside_of_what_is_retained_is_410_resync() {
 #[tokio::test]
 async fn a_renewal_by_claiming_again_is_an_event_and_a_heartbeat_is_not() {
     let s = Server::new();
-    let (id, token) = s.lock("ana", "nightly").await;
+    let body = json!({"collection": "lock/jobs", "items": ["nightly"], "session": "w-1"});
+    let (id, token) = s.post("ana", "/v1/claims", body.clone()).await.status(201).claim();
     s.post("ana", &format!("/v1/claims/{id}/heartbeat"), json!({"token": token})).await.status(200);
-    s.lock("ana", "nightly").await;
+    s.post("ana", "/v1/claims", body).await.status(200);
     let all = events(&s, "lock/jobs").await;
     let last = all.last().expect("events");
     let expected = json!({

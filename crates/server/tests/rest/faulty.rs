@@ -1,4 +1,4 @@
-//! A reader that lies or fails on demand: a changed event, a shortened chain, a store that is away.
+//! A store that lies or fails on demand: a changed event, a shortened chain, a store that is away or full.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tenure_store::{
     AuditFilter, ClaimFilter, ClaimRow, Error, EventPage, ItemFilter, Page, Reader, Snapshot, Stats,
 };
 
-/// What is wrong with the reader.
+/// What is wrong with the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// Nothing.
@@ -26,6 +26,10 @@ pub(crate) enum Fault {
     Away,
     /// The store's data is damaged.
     Corrupt,
+    /// There is no room to write.
+    Full,
+    /// Writing does not end.
+    Stuck,
 }
 
 pub(crate) struct Faulty {

@@ -45,7 +45,7 @@ async fn t17_force_claim_takes_or_renews_and_is_audited() {
     let claim = taken.json();
     assert_eq!((&claim["holder"], &claim["session"]), (&person("root"), &json!("tab")));
     assert!(claim["token"].as_u64() > Some(old_token));
-    s.post("root", &path, json!({"reason": "still"})).await.status(200);
+    s.post("root", &path, json!({"reason": "still", "session": "tab"})).await.status(200);
     let lost = s.post("ana", &format!("/v1/claims/{old}/heartbeat"), json!({"token": old_token})).await;
     lost.refuses(
         410,

@@ -46,6 +46,12 @@ impl Store for Lent {
     }
 
     fn commit(&mut self, batch: Batch) -> Result<(), Error> {
+        while *self.fault.lock() == Fault::Stuck {
+            std::thread::yield_now();
+        }
+        if *self.fault.lock() == Fault::Full {
+            return Err(Error::Full { path: "secret-folder".into() });
+        }
         self.store.as_mut().expect("in use").commit(batch)
     }
 
@@ -105,7 +111,7 @@ impl Server {
         Self::over(store, self.clock)
     }
 
-    /// From now on readers see the store like this.
+    /// From now on the store is like this.
     pub(crate) fn fail(&self, fault: Fault) {
         *self.fault.lock() = fault;
     }

@@ -1,6 +1,10 @@
 //! The gate: who gets past it, and who is counted.
 
+use axum::body::Body;
+use axum::http::Request;
+use futures_util::StreamExt;
 use tenure_server::{Group, May, Rates, Role, TABLE};
+use tower::ServiceExt;
 
 use crate::world::{ADMIN, World, rate, settings};
 
@@ -66,8 +70,9 @@ async fn credentials_must_be_said_once_and_in_the_right_words() {
     check(&[("authorization", "Bearer ")], "401 unauthenticated").await;
 }
 
+/// R24: limits are per principal, with a code, the time to come back, and what is left.
 #[tokio::test]
-async fn rates_are_told_and_the_one_too_many_is_refused() {
+async fn r24_rates_are_told_and_the_one_too_many_is_refused() {
     let rates = Rates::new([(Group::Admin, rate(1, 3)), (Group::SignIn, rate(1, 2))]);
     let world = World::with(settings(), rates).await;
     let first = world.ask(ADMIN, "GET", "/v1/keys", "").await;
@@ -78,8 +83,43 @@ async fn rates_are_told_and_the_one_too_many_is_refused() {
     let refused = world.ask(ADMIN, "GET", "/v1/keys", "").await;
     assert_eq!(refused.short(), "429 rate_limited");
     assert_eq!((refused.header("retry-after"), refused.header("ratelimit")), ("1", "\"admin\";r=0;t=1"));
+    assert_eq!(refused.header("ratelimit-policy"), "\"admin\";q=3;w=3");
+    assert_eq!(refused.json()["retry_after"], 1);
     assert_eq!(world.ask(ADMIN, "GET", "/healthz", "").await.short(), "200", "health is never limited");
     assert_eq!(world.ask(ADMIN, "POST", "/v1/tickets", "").await.short(), "201", "another group");
+}
+
+/// R24: two keys of one principal share its allowance, another principal has its own.
+#[tokio::test]
+async fn r24_a_principal_is_limited_whatever_key_it_uses_and_nobody_else_is() {
+    let world = World::with(settings(), Rates::new([(Group::Stream, rate(1, 2))])).await;
+    let (first, _) = world.key("viewer").await;
+    let (second, _) = world.key("viewer").await;
+    let (other, _) = world.key("worker").await;
+    let ticket = async |key: &str| world.ask(key, "POST", "/v1/tickets", "").await.short();
+    assert_eq!(ticket(&first).await, "201");
+    assert_eq!(ticket(&second).await, "201");
+    assert_eq!(ticket(&first).await, "429 rate_limited");
+    assert_eq!(ticket(&second).await, "429 rate_limited");
+    assert_eq!(ticket(&other).await, "201");
+}
+
+/// Time passes by itself here: the body never ends.
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_come_is_408() {
+    let world = World::new().await;
+    let started = tokio::time::Instant::now();
+    let first = futures_util::stream::iter([Ok::<_, std::io::Error>("{")]);
+    let body = Body::from_stream(first.chain(futures_util::stream::pending()));
+    let request = Request::builder().method("POST").uri("/v1/keys");
+    let request = request.header("authorization", format!("Bearer {ADMIN}"));
+    let response = world.router.clone().oneshot(request.body(body).unwrap()).await.unwrap();
+    assert_eq!(response.status(), 408);
+    let took = started.elapsed().as_secs();
+    assert!((30..=31).contains(&took), "{took}");
+    let bytes = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    let problem: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!((&problem["code"], &problem["status"]), (&"timeout".into(), &408.into()));
 }
 
 #[tokio::test]

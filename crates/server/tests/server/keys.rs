@@ -1,5 +1,7 @@
 //! API keys, from their making to their end.
 
+use serde_json::json;
+
 use crate::world::{ADMIN, World};
 
 const NEW: &str =
@@ -32,6 +34,44 @@ async fn e8_a_key_is_made_shown_once_listed_without_itself_and_revoked() {
     assert_eq!(after.short(), "401 unauthenticated");
     assert!(after.text.contains("revoked"), "{}", after.text);
     assert_eq!(world.ask(ADMIN, "DELETE", &format!("/v1/keys/{id}"), "").await.short(), "404 not_found");
+}
+
+/// E3: who made and who revoked a key, and which; never what opens anything.
+#[tokio::test]
+async fn e3_the_audit_log_tells_who_made_and_revoked_a_key() {
+    let world = World::new().await;
+    let made = world.ask(ADMIN, "POST", "/v1/keys", NEW).await.json();
+    let (key, id) = (made["key"].as_str().unwrap(), made["id"].as_str().unwrap());
+    world.clock.advance(1_000);
+    assert_eq!(world.ask(ADMIN, "DELETE", &format!("/v1/keys/{id}"), "").await.short(), "204");
+    let rows = async |query: &str| {
+        let reply = world.ask(ADMIN, "GET", &format!("/v1/audit{query}"), "").await;
+        assert_eq!(reply.short(), "200", "{}", reply.text);
+        assert!(!reply.text.contains(key) && !reply.text.contains("\"after\""), "{}", reply.text);
+        reply.json()["rows"].as_array().unwrap().clone()
+    };
+    let created = rows("?action=key_created").await;
+    // The first is the operator's own.
+    assert_eq!(created.len(), 2);
+    let mut row = created[0].clone();
+    assert_eq!(row["hash"].as_str().unwrap().len(), 64);
+    row.as_object_mut().unwrap().remove("hash");
+    let expected = json!({
+        "seq": row["seq"], "at": "2023-11-14T22:13:20.000Z", "type": "key_created",
+        "actor": {"id": "admin", "name": "Administrator"}, "collection": "tenure/keys", "key": id,
+        "name": "import", "subject": {"id": "imp", "name": "Import"}, "role": "editor", "kinds": ["task"],
+    });
+    assert_eq!(row, expected);
+    let revoked = rows("?action=key_revoked&actor=admin").await;
+    assert_eq!(revoked.len(), 1);
+    assert_eq!((&revoked[0]["key"], &revoked[0]["at"]), (&json!(id), &json!("2023-11-14T22:13:21.000Z")));
+    assert_eq!(rows("").await.len(), 3);
+    assert!(rows("?action=item_put").await.is_empty());
+    assert!(rows("?action=key_created&collection=task/x").await.is_empty());
+    let limited = r#"{"name":"","subject":{"id":"l","name":"L"},"role":"admin","kinds":["task"]}"#;
+    let limited = world.ask(ADMIN, "POST", "/v1/keys", limited).await.json();
+    let seen = world.ask(limited["key"].as_str().unwrap(), "GET", "/v1/audit", "").await;
+    assert_eq!(seen.json()["rows"], json!([]));
 }
 
 #[tokio::test]

@@ -1,6 +1,9 @@
 //! Health, readiness and figures.
 
 use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use tenure_server::TABLE;
 
@@ -45,6 +48,7 @@ async fn figures_are_in_prometheus_form() {
     let reply = world.send("GET", "/metrics", &[], "").await;
     assert!(reply.header("content-type").starts_with("text/plain; version=0.0.4"));
     lint(&reply.text);
+    promtool(&reply.text);
     let has = |line: &str| {
         assert!(reply.text.lines().any(|found| found.starts_with(line)), "{line} in {}", reply.text);
     };
@@ -60,6 +64,22 @@ async fn figures_are_in_prometheus_form() {
     has("tenure_resumes_total{outcome=\"replayed\"} 1");
     has("tenure_fold_lag_seconds 0");
     has("# HELP tenure_commit_seconds ");
+}
+
+/// `promtool check metrics`, where the machine has it or the test command has fetched it.
+fn promtool(page: &str) {
+    let fetched = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../tools/prometheus/usr/bin/promtool");
+    let program = if fetched.is_file() { fetched } else { PathBuf::from("promtool") };
+    let mut command = Command::new(program);
+    command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut child) = command.spawn() else {
+        println!("promtool is not here: only our own look at the figures was taken");
+        return;
+    };
+    child.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{}: {said}", output.status);
 }
 
 /// What `promtool check metrics` looks for, as far as it concerns us.

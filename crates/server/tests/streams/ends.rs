@@ -98,3 +98,45 @@ async fn r13_the_server_pings_and_closes_who_is_silent() {
     crate::client::eventually_paused(|| server.figure("tenure_socket_closes_total{reason=\"silent\"}") > 0.5)
         .await;
 }
+
+/// Time passes by itself here: nothing but the write deadline can be next.
+#[tokio::test(start_paused = true)]
+async fn r13_who_reads_nothing_is_closed_by_the_write_deadline() {
+    let server = Running::start().await;
+    server.create("task/board").await;
+    // More than the kernel's buffers hold for one connection.
+    let large = "a".repeat(30_000);
+    for number in 0..400 {
+        server.put("task/board", &format!("item-{number}"), json!(large)).await;
+    }
+    let bearer = format!("Bearer {ADMIN}");
+    let headers = [("authorization", bearer.as_str())];
+    let _reads_nothing = server.connect("task/board/ws", &headers, Some(4_096)).await.unwrap();
+    let started = tokio::time::Instant::now();
+    crate::client::eventually_paused(|| {
+        server.figure("tenure_socket_closes_total{reason=\"stalled\"}") > 0.5
+    })
+    .await;
+    let took = started.elapsed().as_secs();
+    assert!((10..=15).contains(&took), "{took}");
+    crate::client::eventually_paused(|| server.figure("tenure_connections ") < 0.5).await;
+}
+
+#[tokio::test]
+async fn r13_a_socket_counts_against_the_connections_until_it_is_gone() {
+    let mut config = tenure_server::config::Config::default();
+    config.limits.connections = 2;
+    let server = Running::with(config).await;
+    let mut sockets = vec![server.open(ADMIN, "task/x/ws").await, server.open(ADMIN, "task/x/ws").await];
+    for socket in &mut sockets {
+        assert_eq!(socket.next().await["type"], "snapshot");
+    }
+    let refused = server.figure("tenure_connections_refused_total{limit=\"connections\"}");
+    let mut third = tokio::net::TcpStream::connect(server.address).await.unwrap();
+    let read = tokio::io::AsyncReadExt::read(&mut third, &mut [0; 8]).await;
+    assert!(matches!(read, Ok(0) | Err(_)), "closed at once");
+    assert!(server.figure("tenure_connections_refused_total{limit=\"connections\"}") > refused);
+    drop(sockets.pop());
+    crate::client::eventually(|| server.figure("tenure_connections ") < 1.5).await;
+    assert_eq!(server.open(ADMIN, "task/x/ws").await.next().await["type"], "snapshot");
+}

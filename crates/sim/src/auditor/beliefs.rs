@@ -20,6 +20,7 @@ impl Beliefs {
     pub(crate) fn asked(&mut self, asked: &Asked) {
         let claim = match &asked.command.verb {
             Verb::Advance { claim } | Verb::Release { claim } | Verb::Cancel { claim } => *claim,
+            Verb::Enter { claim, .. } => *claim,
             Verb::Complete(complete) => complete.claim,
             _ => return,
         };

@@ -204,7 +204,8 @@ fn resume(books: &mut Books, time: &Time, server_ms: i64) -> Check {
 fn resume_all(books: &mut Books, at_ms: i64, stopped_at_ms: i64) -> Check {
     let keys: Vec<CollectionKey> = books.spaces().map(|(key, _)| key.clone()).collect();
     for key in keys {
-        while books.take_as_of(&key, stopped_at_ms, Some(at_ms))? {}
+        // What was over by then is told as of then, before the time moves.
+        while books.take_as_of(&key, stopped_at_ms, Some(stopped_at_ms))? {}
         let told = books.queue.get(&key).and_then(|queue| queue.front());
         if told.is_some_and(|sealed| is_resumed(sealed) && sealed.event.at_ms == at_ms) {
             books.pop_and_fold(&key)?;

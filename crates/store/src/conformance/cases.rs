@@ -361,7 +361,7 @@ fn restore<S: Store>(harness: &mut Harness<'_, S>) {
     let as_system = |verb| Command { collection: key("lock/a"), actor: Principal::system(), verb };
     harness.grant(as_system(verb));
     let (number, _) = claim_of(&harness.grant(command("lock/a", "ana", acquire(&["two"]))));
-    assert!(number > tenure_core::limits::RESTORE_STEP);
+    assert!(number > tenure_core::limits::EPOCH_NUMBERS);
     harness.compare();
     harness.reopen();
     let page = harness.reader().events(&key("lock/a"), 2, 10).expect("reads");

@@ -226,6 +226,10 @@ impl<'a> Overlay<'a> {
 }
 
 impl Rows for Overlay<'_> {
+    fn epoch(&self) -> u64 {
+        self.base.epoch()
+    }
+
     fn policy(&self, kind: &str) -> Option<Arc<Policy>> {
         self.policies.policy(kind).or_else(|| self.base.policy(kind))
     }
@@ -291,6 +295,7 @@ fn want_verb(verb: &Verb, want: &mut Want) {
         }
         Verb::Heartbeat { claim, .. }
         | Verb::Advance { claim }
+        | Verb::Enter { claim, .. }
         | Verb::Cancel { claim }
         | Verb::Release { claim }
         | Verb::Nudge { claim, .. }

@@ -10,6 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tenure_core::limits::{EPOCH_NUMBERS, RESTORE_STEP};
 use tenure_core::{Command, Principal, Rows, Verb, decide};
 
 use super::archive::{self, Inspection, Meta, SqliteArchive, copy_archive};
@@ -141,9 +142,11 @@ fn empty_journal(dir: &Path, meta: &Meta) -> Result<(), Error> {
 fn jump_ahead(dir: &Path, now_ms: i64, progress: &mut Progress<'_>) -> Result<u64, Error> {
     let options = Options { fold: Fold::Manual, ..Options::default() };
     let mut store = Embedded::open(dir, &options)?;
-    let epoch = store.epoch() + 1;
     let at_ms = now_ms.max(store.high_water_ms());
     let reader = store.reader();
+    let heads = reader.collections(None, usize::MAX - 1)?.rows;
+    let newest = heads.iter().map(|(_, head)| head.seq).max().unwrap_or(0);
+    let epoch = next_epoch(store.epoch(), newest, at_ms);
     let total = reader.stats().collections;
     let mut done = 0;
     let mut after = None;
@@ -163,6 +166,16 @@ fn jump_ahead(dir: &Path, now_ms: i64, progress: &mut Progress<'_>) -> Result<u6
     drop((reader, store));
     SqliteArchive::open(dir)?.set_epoch(epoch)?;
     Ok(epoch)
+}
+
+/// The epoch that begins now: its time, so that the same backup can be restored again and again and its
+/// numbers never meet. A clock that says it began before what is there is not believed.
+fn next_epoch(epoch: u64, newest: u64, at_ms: i64) -> u64 {
+    let at = u64::try_from(at_ms).unwrap_or(0);
+    if at > epoch && at.saturating_mul(EPOCH_NUMBERS) > newest {
+        return at;
+    }
+    ((newest + RESTORE_STEP) / EPOCH_NUMBERS + 1).max(epoch + 1)
 }
 
 fn restore_entry(rows: &dyn Rows, key: &tenure_core::CollectionKey, epoch: u64, at_ms: i64) -> Entry {

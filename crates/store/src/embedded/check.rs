@@ -1,20 +1,20 @@
 //! Checking a data folder that nobody uses, or a backup: is everything what it was when it was written,
 //! and do the rows follow from the events? It changes nothing.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
 use tenure_core::{Claim, CollectionKey, Fact, Hash, Item, ItemId, Rows, Sealed};
 
-use super::archive::{self, Inspection, read_events};
+use super::archive::{self, Inspection, Loaded, Meta, is_labelled, read_events, read_kept};
 use super::backup::Progress;
 use super::disk::RealDisk;
 use super::reader::all_of;
 use super::recover::{JOURNAL_DIR, lock};
 use super::{journal, wire};
 use crate::read::follows;
-use crate::{Error, ItemFilter, Snapshot, State};
+use crate::{ClaimFilter, ClaimRow, Error, ItemFilter, Snapshot, State};
 
 /// Problems that are told; more are only counted.
 const TOLD_MAX: usize = 100;
@@ -121,14 +121,28 @@ fn check_archive(
     for line in archive.integrity()? {
         report.problem(format!("SQLite says of the archive: {line}"));
     }
-    let (meta, state) = (archive.meta()?, archive.load()?.state);
+    let strays = archive.strays()?;
+    if strays > 0 {
+        report.problem(format!("{strays} rows of the archive belong to no collection"));
+    }
+    let mut unreadable = None;
+    let loaded = archive.load(&mut |_, data| {
+        unreadable = unreadable.take().or_else(|| read_kept(data).find_map(Result::err));
+    })?;
+    if let Some(error) = unreadable {
+        report.problem(format!("a kept reply cannot be read: {error}"));
+    }
+    let Loaded { meta, state } = loaded;
     let keys: Vec<CollectionKey> =
         state.collections(None, usize::MAX - 1).rows.into_iter().map(|(key, _)| key).collect();
+    if !keys.contains(&CollectionKey::policies()) {
+        compare_policies(&state, &State::default(), report);
+    }
     let mut seqs = HashMap::new();
     let total = keys.len() as u64;
     for (done, key) in (0..).zip(keys) {
         progress(done, total);
-        let seq = check_collection(archive, &state, &key, report)?;
+        let seq = check_collection(archive, &meta, &state, &key, report)?;
         seqs.insert(key, seq);
     }
     progress(total, total);
@@ -138,18 +152,23 @@ fn check_archive(
 /// Walks a collection's chain from its oldest event to its head, folding it on the way.
 fn check_collection(
     archive: &Inspection,
+    meta: &Meta,
     state: &State,
     key: &CollectionKey,
     report: &mut Report,
 ) -> Result<u64, Error> {
     report.collections += 1;
     let snapshot = state.snapshot(key, 0).expect("a listed collection is there");
-    let mut walk = Walk { key, folded: State::default(), end: None, is_whole: true, problem: None };
+    let mut walk = Walk { key, meta, folded: State::default(), end: None, is_whole: true, problem: None };
     archive.chunks(&all_of(key), &mut |_, chunk| {
         walk.start(chunk.first_seq, chunk.before);
+        let mut events = Vec::new();
         for sealed in read_events(chunk.before, chunk.data) {
             match sealed {
-                Ok(sealed) => walk.event(&sealed),
+                Ok(sealed) => {
+                    walk.event(&sealed);
+                    events.push(Arc::new(sealed));
+                }
                 Err(error) => walk.fail(error),
             }
             if walk.problem.is_some() {
@@ -158,6 +177,10 @@ fn check_collection(
             report.events += 1;
         }
         walk.finish(chunk.last_seq);
+        if !is_labelled(&chunk, &events) {
+            let first = chunk.first_seq;
+            report.problem(format!("{key}: a search would not have found its events from {first} on"));
+        }
         Ok(walk.problem.is_none())
     })?;
     let head = &snapshot.head;
@@ -169,7 +192,7 @@ fn check_collection(
     if let Some(problem) = walk.problem {
         report.problem(problem);
     } else if walk.is_whole {
-        compare(key, state, &snapshot, &walk.folded, report);
+        compare(key, meta, state, &snapshot, &walk.folded, report);
     } else {
         report.pruned += 1;
     }
@@ -179,6 +202,7 @@ fn check_collection(
 /// A chain on its way from event to event.
 struct Walk<'a> {
     key: &'a CollectionKey,
+    meta: &'a Meta,
     folded: State,
     /// The last event's number and the hash after it.
     end: Option<(u64, Hash)>,
@@ -208,6 +232,13 @@ impl Walk<'_> {
         if !follows(&sealed.event, seq) && !first_of_pruned {
             return self.fail(format!("event {} follows event {seq}", sealed.event.seq));
         }
+        if sealed.event.at_ms > self.meta.high_water_ms {
+            let event = sealed.event.seq;
+            return self.fail(format!("event {event} is later than the highest time that was committed"));
+        }
+        if matches!(sealed.event.fact, Fact::Restored { epoch, .. } if epoch > self.meta.epoch) {
+            return self.fail(format!("event {} is of a later epoch than the archive", sealed.event.seq));
+        }
         if self.is_whole {
             let knows = |item: &ItemId| self.folded.item(self.key, item).is_some();
             if let Fact::Granted(grant) = &sealed.event.fact
@@ -232,7 +263,14 @@ impl Walk<'_> {
 }
 
 /// The rows are what the events say, heartbeats aside: those are not events.
-fn compare(key: &CollectionKey, rows: &State, snapshot: &Snapshot, folded: &State, report: &mut Report) {
+fn compare(
+    key: &CollectionKey,
+    meta: &Meta,
+    rows: &State,
+    snapshot: &Snapshot,
+    folded: &State,
+    report: &mut Report,
+) {
     let expected = folded.items(key, &ItemFilter::default(), usize::MAX - 1).rows;
     let mut expected: BTreeMap<&ItemId, &Arc<Item>> = expected.iter().map(|item| (&item.id, item)).collect();
     for item in &snapshot.items {
@@ -250,24 +288,29 @@ fn compare(key: &CollectionKey, rows: &State, snapshot: &Snapshot, folded: &Stat
     if numbers != rows.active_claims(key) {
         report.problem(format!("{key}: the active claims are not those that the events say"));
     }
-    for claim in numbers.iter().filter_map(|number| folded.claim(key, *number)) {
-        let found = rows.claim(key, claim.number);
-        if found.is_some_and(|found| without_beats(&found) != without_beats(&claim)) {
+    let all = ClaimFilter { collection: Some(key.clone()), ..ClaimFilter::default() };
+    for ClaimRow { claim, .. } in rows.claims(&all, usize::MAX - 1).rows {
+        let said = folded.claim(key, claim.number);
+        if said.is_none_or(|said| without_beats(&said) != without_beats(&claim)) {
             report.problem(format!("{key}: claim {} is not what its events say", claim.number));
         }
     }
-    for kind in policy_kinds(folded, key) {
-        if rows.policy(&kind) != folded.policy(&kind) {
-            report.problem(format!("the policy of {kind} is not what its events say"));
+    for ClaimRow { claim, .. } in folded.claims(&all, usize::MAX - 1).rows {
+        if claim.blocked_until_ms > meta.high_water_ms && rows.claim(key, claim.number).is_none() {
+            report.problem(format!("{key}: claim {} and its lock delay are missing", claim.number));
         }
+    }
+    if *key == CollectionKey::policies() {
+        compare_policies(rows, folded, report);
     }
 }
 
-fn policy_kinds(folded: &State, key: &CollectionKey) -> Vec<Arc<str>> {
-    if *key == CollectionKey::policies() {
-        folded.policies().map(|(kind, _)| kind).collect()
-    } else {
-        Vec::new()
+fn compare_policies(rows: &State, folded: &State, report: &mut Report) {
+    let kinds: BTreeSet<Arc<str>> = rows.policies().chain(folded.policies()).map(|(kind, _)| kind).collect();
+    for kind in kinds {
+        if rows.policy(&kind) != folded.policy(&kind) {
+            report.problem(format!("the policy of {kind} is not what its events say"));
+        }
     }
 }
 

@@ -162,6 +162,10 @@ pub struct EmbeddedView<'a> {
 }
 
 impl Rows for EmbeddedView<'_> {
+    fn epoch(&self) -> u64 {
+        self.live.epoch
+    }
+
     fn policy(&self, kind: &str) -> Option<Arc<Policy>> {
         self.live.state.policy(kind)
     }

@@ -28,6 +28,8 @@ pub trait Disk: Send + Sync + 'static {
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
     /// Opens a file for reading and writing; makes it if it is not there.
     fn open(&self, path: &Path) -> io::Result<Self::File>;
+    /// Opens a file that is there, to read it. It never makes one: the folder may be in use by another.
+    fn open_to_read(&self, path: &Path) -> io::Result<Self::File>;
     /// Renames a file in its folder, over one that is there.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
@@ -112,6 +114,10 @@ impl Disk for RealDisk {
 
     fn open(&self, path: &Path) -> io::Result<RealFile> {
         Ok(RealFile(open_options().open(path)?))
+    }
+
+    fn open_to_read(&self, path: &Path) -> io::Result<RealFile> {
+        Ok(RealFile(File::open(path)?))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {

@@ -1,12 +1,12 @@
 //! The kept replies: which keys are known, and the answers that are in memory. A miss is answered from
 //! here, so a command with a new key never waits for the archive.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use super::archive::{KeptPlace, read_kept};
-use crate::{Kept, ReplyKey};
+use crate::{Kept, Map, ReplyKey};
 
 /// A key, as 128 bits that nobody outside can aim at: each process draws its own secret.
 pub(crate) type KeptId = u128;
@@ -25,11 +25,12 @@ impl KeptKeys {
 #[derive(Debug)]
 pub(crate) struct KeptIndex {
     keys: KeptKeys,
-    known: HashMap<KeptId, Known>,
-    /// The known keys, oldest first.
-    order: VecDeque<KeptId>,
+    known: Map<KeptId, Known>,
+    /// The known keys with their times, oldest first. A key that was used again stands here twice; only
+    /// its newer time counts.
+    order: VecDeque<(KeptId, i64)>,
     /// The newest answers, and all that the archive does not have yet.
-    answers: HashMap<KeptId, Arc<Kept>>,
+    answers: Map<KeptId, Arc<Kept>>,
     /// Their keys, oldest first.
     answer_order: VecDeque<KeptId>,
     known_max: usize,
@@ -58,9 +59,9 @@ impl KeptIndex {
     pub(crate) fn new(known_max: usize, answers_max: usize) -> Self {
         Self {
             keys: KeptKeys::default(),
-            known: HashMap::new(),
+            known: Map::default(),
             order: VecDeque::new(),
-            answers: HashMap::new(),
+            answers: Map::default(),
             answer_order: VecDeque::new(),
             known_max,
             answers_max,
@@ -116,13 +117,14 @@ impl KeptIndex {
 
     /// Forgets what is over its day, and the oldest beyond the bound.
     pub(crate) fn trim(&mut self, now_ms: i64) {
-        while let Some(id) = self.order.front() {
-            let over = self.known.get(id).is_none_or(|known| known.at_ms + Kept::KEEP_MS <= now_ms);
-            if !over && self.order.len() <= self.known_max {
-                break;
+        while let Some((id, at_ms)) = self.order.front() {
+            if self.is_newest(*id, *at_ms) {
+                if at_ms + Kept::KEEP_MS > now_ms && self.known.len() <= self.known_max {
+                    break;
+                }
+                self.known.remove(id);
+                self.answers.remove(id);
             }
-            self.known.remove(id);
-            self.answers.remove(id);
             self.order.pop_front();
         }
         self.trim_answers();
@@ -130,13 +132,17 @@ impl KeptIndex {
 
     /// The time of the oldest reply that is known: the archive needs none from before it.
     pub(crate) fn oldest_ms(&self) -> Option<i64> {
-        self.order.iter().find_map(|id| self.known.get(id)).map(|known| known.at_ms)
+        self.order.iter().find(|(id, at_ms)| self.is_newest(*id, *at_ms)).map(|(_, at_ms)| *at_ms)
+    }
+
+    /// The key was not used again after this time.
+    fn is_newest(&self, id: KeptId, at_ms: i64) -> bool {
+        self.known.get(&id).is_some_and(|known| known.at_ms == at_ms)
     }
 
     fn put(&mut self, id: KeptId, at_ms: i64, place: Option<KeptPlace>) {
-        if self.known.insert(id, Known { at_ms, place }).is_none() {
-            self.order.push_back(id);
-        }
+        self.known.insert(id, Known { at_ms, place });
+        self.order.push_back((id, at_ms));
     }
 
     fn trim_answers(&mut self) {
@@ -212,5 +218,20 @@ mod tests {
         index.insert(&key("a"), kept(5));
         index.trim(1 + Kept::KEEP_MS);
         assert!(matches!(index.lookup(&key("a")), Lookup::Here(kept) if kept.at_ms == 5));
+    }
+
+    /// The archive forgets what is older than the oldest that is known: a key that is used again must not
+    /// make the ones behind it look forgotten.
+    #[test]
+    fn a_key_that_is_used_again_does_not_stand_for_the_oldest() {
+        let mut index = KeptIndex::new(2, 10);
+        index.insert(&key("a"), kept(1));
+        index.insert(&key("b"), kept(2));
+        index.insert(&key("a"), kept(1 + Kept::KEEP_MS));
+        assert!(matches!(index.lookup(&key("b")), Lookup::Here(_)), "its day is not over");
+        assert_eq!(index.oldest_ms(), Some(2));
+        index.insert(&key("c"), kept(1 + Kept::KEEP_MS));
+        assert!(matches!(index.lookup(&key("b")), Lookup::Unknown), "beyond the bound the oldest goes");
+        assert!(matches!(index.lookup(&key("a")), Lookup::Here(_)));
     }
 }

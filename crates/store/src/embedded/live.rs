@@ -1,7 +1,7 @@
 //! What an open store has in memory: all rows, the events that the archive does not have yet, and the
 //! kept replies.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tenure_core::{Changed, Claim, ClaimState, CollectionKey, Fact, Rows, Sealed};
@@ -9,7 +9,7 @@ use tenure_core::{Changed, Claim, ClaimState, CollectionKey, Fact, Rows, Sealed}
 use super::archive::Group;
 use super::kept::KeptIndex;
 use super::options::Options;
-use crate::{Batch, State};
+use crate::{Batch, Map, State};
 
 /// Committed and nothing else. Guarded by one lock: a commit changes it at once, readers look at it.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Live {
     pub(crate) state: State,
     pub(crate) kept: KeptIndex,
     /// Events that are not yet in the archive, in order, for each collection that has some.
-    pub(crate) tails: HashMap<CollectionKey, VecDeque<Arc<Sealed>>>,
+    pub(crate) tails: Map<CollectionKey, VecDeque<Arc<Sealed>>>,
     /// Ended claims that are in memory, in the order of their ends.
     ended: VecDeque<Ended>,
     ended_max: usize,
@@ -45,7 +45,7 @@ impl Live {
         Self {
             state,
             kept,
-            tails: HashMap::new(),
+            tails: Map::default(),
             ended: VecDeque::new(),
             ended_max: options.ended_claims_max,
             high_water_ms: 0,

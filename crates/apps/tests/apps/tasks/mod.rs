@@ -2,4 +2,10 @@
 
 mod world;
 
+mod finalize;
+mod lines;
 mod lock;
+mod overrides;
+mod renewal;
+mod retries;
+mod stock;

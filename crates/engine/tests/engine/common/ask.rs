@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tenure_core::command::{Acquire, Complete, Expect, PutItem};
-use tenure_core::{Command, Hash, ItemWrite, Policy, SessionId, Status, Verb};
+use tenure_core::{Command, Hash, ItemWrite, Json, Policy, SessionId, Status, Verb};
 use tenure_engine::{Idempotency, Request};
 
 use super::{LOCKS, item, key, person};
@@ -44,6 +44,10 @@ impl Ask {
         self.edit(|acquire| acquire.ttl_ms = Some(ttl_ms))
     }
 
+    pub(crate) fn data(self, data: Json) -> Self {
+        self.edit(|acquire| acquire.data = Some(data))
+    }
+
     pub(crate) fn session(self, session: &str) -> Self {
         self.edit(|acquire| acquire.session = Some(SessionId::new(session).expect("a test's session")))
     }
@@ -58,6 +62,13 @@ impl Ask {
 pub(crate) fn acquire(who: &str, items: &[&str]) -> Ask {
     let items = items.iter().map(|id| item(id)).collect();
     Ask::new(who, Verb::Acquire(Acquire { items, ..Acquire::default() }))
+}
+
+/// A worker that comes again gets its claim back.
+pub(crate) fn in_session(who: &str, session: &str, items: &[&str]) -> Ask {
+    let items = items.iter().map(|id| item(id)).collect();
+    let session = Some(SessionId::new(session).expect("a test's session is valid"));
+    Ask::new(who, Verb::Acquire(Acquire { items, session, ..Acquire::default() }))
 }
 
 pub(crate) fn release(who: &str, claim: u64) -> Ask {

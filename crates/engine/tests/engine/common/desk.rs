@@ -59,13 +59,23 @@ impl Desk<ProbeStore> {
         let probe = Probe::default();
         (Self::open(probe.store(), START_MS), probe)
     }
+
+    /// The process ends without a word; another tries to start at this clock.
+    pub(crate) fn crash(self, clock_ms: i64) -> Result<Self, Error> {
+        let store = self.turn.store().clone();
+        Self::try_open(store, clock_ms)
+    }
 }
 
 impl<S: Store> Desk<S> {
     pub(crate) fn open(store: S, clock_ms: i64) -> Self {
+        Self::try_open(store, clock_ms).expect("the store opens")
+    }
+
+    pub(crate) fn try_open(store: S, clock_ms: i64) -> Result<Self, Error> {
         let feed = Feed::default();
-        let turn = Turn::open(store, clock_ms, feed.clone(), Planted::default()).expect("the store opens");
-        Self { turn, clock_ms, feed, inbox: Vec::new(), answers: BTreeMap::new(), next: 0 }
+        let turn = Turn::open(store, clock_ms, feed.clone(), Planted::default())?;
+        Ok(Self { turn, clock_ms, feed, inbox: Vec::new(), answers: BTreeMap::new(), next: 0 })
     }
 
     /// Hands a request in for the next turn.

@@ -16,7 +16,7 @@ use tenure_store::{EventPage, Reader};
 
 pub(crate) use ask::*;
 pub(crate) use desk::{Desk, START_MS, Slip};
-pub(crate) use probe::{Fail, Hold, Probe};
+pub(crate) use probe::{Fail, Hold, Probe, ProbeStore};
 
 /// Where most tests work: plain locks, made by claiming them, 30 s, waits up to 60 s.
 pub(crate) const LOCKS: &str = "lock/main";

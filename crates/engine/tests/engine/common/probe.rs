@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 use tenure_store::memory::Memory;
-use tenure_store::{Batch, Error, Reader, Store, Want};
+use tenure_store::{Batch, Error, Reader, ReplyKey, Store, Want, encoded_bytes};
 
 /// A store whose every commit passes through a test's hands. Clones share everything, so a clone
 /// dropped or kept is what a crash leaves of it.
@@ -22,6 +22,10 @@ struct Shared {
 struct Control {
     /// Entries of each committed batch.
     batches: Vec<usize>,
+    /// Bytes of the largest batch.
+    largest: usize,
+    /// Keys whose replies were wanted.
+    wanted: Vec<ReplyKey>,
     failures: VecDeque<Fail>,
     load_failures: VecDeque<Fail>,
     held: bool,
@@ -42,6 +46,8 @@ impl Drop for Hold {
 /// How a commit fails.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fail {
+    /// This one succeeds.
+    Not,
     Full,
     Away,
     Sync,
@@ -58,9 +64,24 @@ impl Probe {
         self.0.control.lock().batches.clone()
     }
 
+    /// Bytes of the largest batch so far: its events and kept replies.
+    pub(crate) fn largest(&self) -> usize {
+        self.0.control.lock().largest
+    }
+
+    /// The keys whose replies were wanted since this was last asked.
+    pub(crate) fn take_wanted(&self) -> Vec<ReplyKey> {
+        std::mem::take(&mut self.0.control.lock().wanted)
+    }
+
     /// The next commits fail like this, one each.
     pub(crate) fn fail(&self, failures: &[Fail]) {
         self.0.control.lock().failures.extend(failures);
+    }
+
+    /// What would have failed does not.
+    pub(crate) fn heal(&self) {
+        self.0.control.lock().failures.clear();
     }
 
     /// The next loads fail like this, one each.
@@ -95,11 +116,19 @@ impl Fail {
             Self::Full => Error::Full { path: "probe".into() },
             Self::Away => Error::Away { detail: "probe".to_owned() },
             Self::Sync => Error::SyncFailed { path: "probe".into(), source: std::io::Error::other("probe") },
+            Self::Not => unreachable!("it does not fail"),
             Self::Panic => panic!("the probe was told to panic"),
         }
     }
 }
 
+fn bytes_of(batch: &Batch) -> usize {
+    let events = batch.entries.iter().flat_map(|entry| &entry.events).map(|sealed| sealed.bytes.len());
+    let kept = batch.entries.iter().filter_map(|entry| entry.kept.as_ref());
+    events.sum::<usize>() + kept.map(|(_, kept)| encoded_bytes(&**kept)).sum::<usize>()
+}
+
+#[derive(Clone)]
 pub(crate) struct ProbeStore {
     memory: Memory,
     probe: Probe,
@@ -109,7 +138,10 @@ impl Store for ProbeStore {
     type View<'a> = <Memory as Store>::View<'a>;
 
     fn load(&mut self, wants: &[Want]) -> Result<Self::View<'_>, Error> {
-        let failure = self.probe.0.control.lock().load_failures.pop_front();
+        let mut control = self.probe.0.control.lock();
+        control.wanted.extend(wants.iter().filter_map(|want| want.reply.clone()));
+        let failure = control.load_failures.pop_front();
+        drop(control);
         match failure {
             Some(failure) => Err(failure.error()),
             None => self.memory.load(wants),
@@ -124,11 +156,12 @@ impl Store for ProbeStore {
             self.probe.0.changed.wait(&mut control);
         }
         control.inside = false;
-        if let Some(failure) = control.failures.pop_front() {
+        if let Some(failure) = control.failures.pop_front().filter(|failure| !matches!(failure, Fail::Not)) {
             drop(control);
             return Err(failure.error());
         }
         control.batches.push(batch.entries.len());
+        control.largest = control.largest.max(bytes_of(&batch));
         drop(control);
         self.memory.commit(batch)
     }

@@ -10,7 +10,7 @@ use tenure_core::{
 };
 
 use super::Trial;
-use super::timers::{ends, enters, lease_end, phase_of, renewable};
+use super::timers::{after, ends, enters, lease_end, phase_of, renewable};
 
 impl Trial<'_> {
     pub(super) fn acquire(&mut self, ask: &Acquire) -> Result<Reply, Refusal> {
@@ -32,7 +32,7 @@ impl Trial<'_> {
         }
         if let Some(item) = self.item(&ask.items[0])
             && let Some(claim) = self.holder_of(&item)
-            && claim.holder.id == self.actor.id
+            && self.comes_again(&claim, ask.session.as_ref())
             && ask.items.iter().all(|id| claim.items.contains(id))
             && !ask.items.iter().any(|id| self.is_finished(id))
         {
@@ -137,7 +137,9 @@ impl Trial<'_> {
             Why::NotClaimable { status: item.status.clone() }
         } else {
             match self.settled(item.claim) {
-                Some(claim) if claim.state == ClaimState::Active => held(&claim),
+                Some(claim) if claim.state == ClaimState::Active => {
+                    held(&claim, self.policy.session_exclusive)
+                }
                 Some(claim) if self.now_ms < claim.blocked_until_ms => {
                     Why::Delayed { holder: claim.holder.clone(), until_ms: claim.blocked_until_ms }
                 }
@@ -145,6 +147,20 @@ impl Trial<'_> {
             }
         };
         Ok(Err(Unavailable { item: id.clone(), why }))
+    }
+
+    /// The holder itself, once more. Workers share a principal, so some kinds ask for the session, too; to
+    /// name none is then a session like any other.
+    fn comes_again(&self, claim: &Claim, session: Option<&SessionId>) -> bool {
+        if claim.holder.id != self.actor.id {
+            return false;
+        }
+        match (self.policy.session_exclusive, &claim.session, session) {
+            (false, _, _) => true,
+            (true, Some(theirs), Some(ours)) => theirs == ours,
+            (true, None, None) => true,
+            (true, _, _) => false,
+        }
     }
 
     fn is_finished(&self, id: &ItemId) -> bool {
@@ -250,11 +266,30 @@ impl Trial<'_> {
 
     pub(super) fn advance(&mut self, number: u64) -> Result<Reply, Refusal> {
         let claim = self.mine(number, None)?;
-        let next = phase_of(&self.policy, &claim).and_then(|(index, _)| self.policy.phases.get(index + 1));
+        let next = phase_of(&self.policy, &claim).and_then(|(index, _)| after(&self.policy, index));
         let Some(next) = next.cloned() else {
             return Err(Refusal::WrongPhase { phase: claim.phase.clone() });
         };
         self.happens(enters(&claim, &next, self.now_ms));
+        Ok(Reply::Claim { claim: self.now_is(number) })
+    }
+
+    pub(super) fn enter(&mut self, number: u64, name: &str, ttl_ms: Option<i64>) -> Result<Reply, Refusal> {
+        let Some(mut phase) = self.policy.phases.iter().find(|phase| *phase.name == *name).cloned() else {
+            return Err(Refusal::invalid("phase", "unknown"));
+        };
+        if let Some(asked_ms) = ttl_ms {
+            if asked_ms < 1 || asked_ms > phase.ttl_ms {
+                return Err(Refusal::invalid("ttl_ms", "out of bounds"));
+            }
+            phase.ttl_ms = asked_ms;
+        }
+        let claim = self.mine(number, None)?;
+        let on_the_walk = phase_of(&self.policy, &claim).is_some_and(|(_, current)| !current.side);
+        if *claim.phase == *name || (on_the_walk && !phase.side) {
+            return Err(Refusal::WrongPhase { phase: claim.phase.clone() });
+        }
+        self.happens(enters(&claim, &phase, self.now_ms));
         Ok(Reply::Claim { claim: self.now_is(number) })
     }
 
@@ -329,7 +364,7 @@ impl Trial<'_> {
         let current = found.as_ref().and_then(|item| self.holder_of(item));
         let mut previous = None;
         if let Some(claim) = current {
-            if claim.holder.id == self.actor.id {
+            if self.comes_again(&claim, session) {
                 return Ok(self.claim_again(&claim, None, Some(reason.clone())));
             }
             previous = Some(claim.holder.clone());
@@ -360,8 +395,10 @@ impl Trial<'_> {
     }
 }
 
-pub(super) fn held(claim: &Claim) -> Why {
-    Why::Held { holder: claim.holder.clone(), since_ms: claim.since_ms, until_ms: claim.expires_at_ms }
+pub(super) fn held(claim: &Claim, names_session: bool) -> Why {
+    let session = if names_session { claim.session.clone() } else { None };
+    let (since_ms, until_ms) = (claim.since_ms, claim.expires_at_ms);
+    Why::Held { holder: claim.holder.clone(), session, since_ms, until_ms }
 }
 
 /// Final beats unclaimable beats held.

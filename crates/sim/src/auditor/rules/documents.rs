@@ -1,7 +1,5 @@
 //! Writing and deleting items.
 
-use std::sync::Arc;
-
 use tenure_core::command::PutItem;
 use tenure_core::event::{Acted, Written};
 use tenure_core::refusal::Unavailable;
@@ -46,7 +44,7 @@ impl Trial<'_> {
         let item = self.item(id).ok_or_else(|| Refusal::not_found("item", id))?;
         let under = self.guarded(guard)?;
         if let Some(claim) = self.holder_of(&item) {
-            return Err(is_held(&item, &claim));
+            return Err(is_held(&item, &claim, self.policy.session_exclusive));
         }
         expected(expect, id, Some(&item))?;
         self.happens(Fact::ItemDeleted { before: written(&item), under });
@@ -71,7 +69,7 @@ impl Trial<'_> {
                     return Err(Refusal::NotHeld { item: item.id.clone() });
                 };
                 if claim.holder.id != self.actor.id {
-                    return Err(is_held(&item, &claim));
+                    return Err(is_held(&item, &claim, self.policy.session_exclusive));
                 }
                 match *token {
                     Some(given) if !(claim.number..=claim.token).contains(&given) => {
@@ -95,14 +93,16 @@ impl Trial<'_> {
 
     fn not_anothers(&mut self, item: &Item) -> Result<(), Refusal> {
         match self.holder_of(item) {
-            Some(claim) if claim.holder.id != self.actor.id => Err(is_held(item, &claim)),
+            Some(claim) if claim.holder.id != self.actor.id => {
+                Err(is_held(item, &claim, self.policy.session_exclusive))
+            }
             _ => Ok(()),
         }
     }
 }
 
-fn is_held(item: &Item, claim: &Arc<Claim>) -> Refusal {
-    gravest(vec![Unavailable { item: item.id.clone(), why: held(claim) }])
+fn is_held(item: &Item, claim: &Claim, names_session: bool) -> Refusal {
+    gravest(vec![Unavailable { item: item.id.clone(), why: held(claim, names_session) }])
 }
 
 fn expected(expect: Expect, id: &ItemId, found: Option<&Item>) -> Result<(), Refusal> {

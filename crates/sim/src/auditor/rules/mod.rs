@@ -160,6 +160,7 @@ impl Trial<'_> {
             Verb::AddItem { claim, item } => self.add_item(*claim, item),
             Verb::RemoveItem { claim, item } => self.remove_item(*claim, item),
             Verb::Advance { claim } => self.advance(*claim),
+            Verb::Enter { claim, phase, ttl_ms } => self.enter(*claim, phase, *ttl_ms),
             Verb::Complete(complete) => self.complete(complete),
             Verb::Cancel { claim } => self.let_go(*claim, tenure_core::EndReason::Cancelled),
             Verb::Release { claim } => self.let_go(*claim, tenure_core::EndReason::Released),

@@ -12,6 +12,12 @@ pub(super) fn phase_of<'p>(policy: &'p Policy, claim: &Claim) -> Option<(usize, 
     policy.phases.iter().enumerate().find(|(_, phase)| phase.name == claim.phase)
 }
 
+/// The next phase of the walk, which side phases are no part of.
+pub(super) fn after(policy: &Policy, index: usize) -> Option<&Phase> {
+    let mut later = policy.phases.iter().skip(index + 1);
+    if policy.phases[index].side { None } else { later.find(|phase| !phase.side) }
+}
+
 pub(super) fn renewable(policy: &Policy, claim: &Claim) -> bool {
     phase_of(policy, claim).is_some_and(|(_, phase)| phase.renew)
 }
@@ -31,7 +37,7 @@ pub(super) fn overdue(space: &Space, policy: &Policy, number: u64, now_ms: i64) 
     }
     if let Some((index, phase)) = phase_of(policy, claim)
         && phase.at_end == AtEnd::Advance
-        && let Some(next) = policy.phases.get(index + 1)
+        && let Some(next) = after(policy, index)
     {
         return Some(enters(claim, next, claim.expires_at_ms));
     }

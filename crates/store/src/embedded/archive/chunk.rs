@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tenure_core::chain::link;
 use tenure_core::{Event, Hash, Sealed};
 
+use super::ChunkRef;
 use super::bloom::{self, Word};
 use crate::Error;
 use crate::limits::CHUNK_BYTES_MAX;
@@ -75,6 +76,18 @@ fn build_chunk(before: Hash, events: &[Arc<Sealed>], words: &mut Vec<Word>) -> C
         bloom: bloom::build(words),
         data,
     }
+}
+
+/// What stands beside a chunk's events is what they say, so that every search finds them.
+pub(crate) fn is_labelled(chunk: &ChunkRef<'_>, events: &[Arc<Sealed>]) -> bool {
+    let Some(true_chunk) = (!events.is_empty()).then(|| build_chunk(chunk.before, events, &mut Vec::new()))
+    else {
+        return false;
+    };
+    let Chunk { first_seq, last_seq, first_at_ms, last_at_ms, events, bloom, .. } = &true_chunk;
+    (chunk.first_seq, chunk.last_seq, chunk.events) == (*first_seq, *last_seq, *events)
+        && (chunk.first_at_ms, chunk.last_at_ms) == (*first_at_ms, *last_at_ms)
+        && chunk.bloom == bloom
 }
 
 /// The events of a chunk's bytes, in order, each sealed onto the one before it.

@@ -1,6 +1,5 @@
 //! What one fold takes to the archive: several batches as one, each row only as it is at the end.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -8,7 +7,7 @@ use tenure_core::{Claim, Collection, CollectionKey, Fact, Item, ItemId, Policy, 
 
 use crate::embedded::kept::{KeptId, KeptKeys};
 use crate::limits::KEPT_CHUNK_BYTES_MAX;
-use crate::{Entry, Kept, ReplyKey, State};
+use crate::{Entry, Kept, Map, ReplyKey, State};
 
 /// Consecutive batches, merged.
 #[derive(Debug, Default)]
@@ -24,9 +23,9 @@ pub struct Group {
     /// The store's epoch, if the group raised it.
     pub epoch: Option<u64>,
     /// Rows and events.
-    pub collections: HashMap<CollectionKey, GroupRows>,
+    pub collections: Map<CollectionKey, GroupRows>,
     /// Policies by kind.
-    pub policies: HashMap<Arc<str>, Arc<Policy>>,
+    pub policies: Map<Arc<str>, Arc<Policy>>,
     /// Replies to keep, in order.
     pub kept: Vec<KeptChunk>,
     /// Kept replies from before this time are forgotten.
@@ -41,9 +40,9 @@ pub struct GroupRows {
     /// Its head after it.
     pub head: Option<Arc<Collection>>,
     /// Items; `None` for a deleted one.
-    pub items: HashMap<ItemId, Option<Arc<Item>>>,
+    pub items: Map<ItemId, Option<Arc<Item>>>,
     /// Claims, ended ones too.
-    pub claims: HashMap<u64, Arc<Claim>>,
+    pub claims: Map<u64, Arc<Claim>>,
     /// Its events, in order.
     pub events: Vec<Arc<Sealed>>,
 }
@@ -179,7 +178,7 @@ pub(crate) fn read_kept(
 pub(crate) struct Recorder<'a> {
     pub(crate) state: &'a mut State,
     pub(crate) rows: &'a mut GroupRows,
-    pub(crate) policies: &'a mut HashMap<Arc<str>, Arc<Policy>>,
+    pub(crate) policies: &'a mut Map<Arc<str>, Arc<Policy>>,
 }
 
 impl Rows for Recorder<'_> {

@@ -156,8 +156,11 @@ impl ArchiveReader for MemoryArchive {
             let chunk = ChunkRef {
                 first_seq: chunk.first_seq,
                 last_seq: chunk.last_seq,
+                first_at_ms: chunk.first_at_ms,
                 last_at_ms: chunk.last_at_ms,
+                events: chunk.events,
                 before: chunk.before,
+                bloom: &chunk.bloom,
                 data: &chunk.data,
             };
             if !visit(key, chunk)? {

@@ -16,8 +16,8 @@ mod sqlite_read;
 use std::ops::Range;
 
 pub use bloom::Word;
-pub(crate) use chunk::read_wanted;
 pub use chunk::{Chunk, build_chunks, read_events};
+pub(crate) use chunk::{is_labelled, read_wanted};
 pub use group::{Group, GroupRows, KeptChunk, KeptPlace};
 pub(crate) use group::{Recorder, read_kept};
 pub use memory::MemoryArchive;
@@ -113,10 +113,16 @@ pub struct ChunkRef<'a> {
     pub first_seq: u64,
     /// The last event's number.
     pub last_seq: u64,
+    /// The earliest time in it.
+    pub first_at_ms: i64,
     /// The latest time in it.
     pub last_at_ms: i64,
+    /// How many events.
+    pub events: u64,
     /// The chain's hash before the first event.
     pub before: Hash,
+    /// What can be found in it.
+    pub bloom: &'a [u8],
     /// The events.
     pub data: &'a [u8],
 }

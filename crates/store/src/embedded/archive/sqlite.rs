@@ -112,6 +112,9 @@ impl SqliteArchive {
         let connection = Connection::open(&path).map_err(|error| sqlite_error(&path, "open", error))?;
         let mut archive = Self { connection, path };
         archive.prepare(is_new).map_err(|error| sqlite_error(&archive.path, "open", error))??;
+        // What the log has may be in the system's memory only, where the process before died before its
+        // sync; segments will be used again on the strength of it.
+        archive.checkpoint("TRUNCATE")?;
         // Even if it was there: whoever made it may have died before its name was safe.
         RealDisk.sync_dir(dir).map_err(|source| Error::SyncFailed { path: dir.to_owned(), source })?;
         Ok(archive)
@@ -121,6 +124,15 @@ impl SqliteArchive {
     pub(crate) fn set_epoch(&mut self, epoch: u64) -> Result<(), Error> {
         let changed = self.connection.execute("UPDATE meta SET epoch = max(epoch, ?1)", [int(epoch)]);
         changed.map(|_| ()).map_err(|error| sqlite_error(&self.path, "set the epoch", error))
+    }
+
+    /// Syncs the log and moves what it has into the file. Where there is no room for that, the log keeps it.
+    fn checkpoint(&self, how: &str) -> Result<(), Error> {
+        let moved = self.connection.query_row(&format!("PRAGMA wal_checkpoint({how})"), [], |_| Ok(()));
+        moved.or_else(|error| match sqlite_error(&self.path, "checkpoint", error) {
+            Error::Full { .. } | Error::Away { .. } => Ok(()),
+            error => Err(error),
+        })
     }
 
     fn prepare(&mut self, is_new: bool) -> rusqlite::Result<Result<(), Error>> {
@@ -167,11 +179,7 @@ impl Archive for SqliteArchive {
         sqlite_fold::fold(&mut self.connection, &self.path, group)
             .map_err(|error| sqlite_error(&self.path, "fold", error))??;
         // The batches are safe in the log from here on; moving them on is only tidiness.
-        let moved = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-        moved.or_else(|error| match sqlite_error(&self.path, "checkpoint", error) {
-            Error::Full { .. } | Error::Away { .. } => Ok(()),
-            error => Err(error),
-        })
+        self.checkpoint("PASSIVE")
     }
 
     fn reader(&self) -> SqliteReader {

@@ -98,7 +98,7 @@ fn chunks_sql(ask: &ChunkAsk<'_>) -> String {
     };
     format!(
         "SELECT (SELECT key FROM collections c WHERE c.id = k.collection), k.first_seq, k.last_seq,
-             k.last_at_ms, k.before, k.bloom, k.data
+             k.last_at_ms, k.before, k.bloom, k.data, k.first_at_ms, k.events
          FROM chunks k WHERE {collection} AND k.last_seq >= ?2 AND k.first_at_ms < ?4 ORDER BY {order}"
     )
 }
@@ -108,8 +108,11 @@ fn visit_row(row: &Row<'_>, visit: &mut VisitChunk<'_>) -> rusqlite::Result<Resu
     let chunk = ChunkRef {
         first_seq: uint(row.get(1)?),
         last_seq: uint(row.get(2)?),
+        first_at_ms: row.get(7)?,
         last_at_ms: row.get(3)?,
+        events: uint(row.get(8)?),
         before: hash_of(row.get_ref(4)?),
+        bloom: row.get_ref(5)?.as_bytes()?,
         data: row.get_ref(6)?.as_bytes()?,
     };
     Ok(visit(&key, chunk))
@@ -157,10 +160,20 @@ impl Inspection {
         read_meta(&self.connection).map_err(|error| sqlite_error(&self.path, "be read", error))
     }
 
-    /// All rows.
-    pub(crate) fn load(&self) -> Result<Loaded, Error> {
-        sqlite_load::load(&self.connection, &self.path, &mut |_, _| {})
+    /// All rows, and each chunk of kept replies to `kept`.
+    pub(crate) fn load(&self, kept: &mut dyn FnMut(KeptPlace, &[u8])) -> Result<Loaded, Error> {
+        sqlite_load::load(&self.connection, &self.path, kept)
             .map_err(|error| sqlite_error(&self.path, "be read", error))?
+    }
+
+    /// Rows that belong to no collection, or to one that has no event.
+    pub(crate) fn strays(&self) -> Result<u64, Error> {
+        let sql = "WITH heads AS (SELECT id FROM collections WHERE seq > 0)
+            SELECT (SELECT count(*) FROM chunks WHERE collection NOT IN heads)
+                + (SELECT count(*) FROM items WHERE collection NOT IN heads)
+                + (SELECT count(*) FROM claims WHERE collection NOT IN heads)";
+        let strays = self.connection.query_row(sql, [], |row| row.get(0));
+        strays.map(uint).map_err(|error| sqlite_error(&self.path, "be read", error))
     }
 
     /// Visits all chunks of a collection.

@@ -179,7 +179,7 @@ fn scan_segment(
 
 /// The header of a segment, checked against its name, its store and its length.
 pub(crate) fn read_header<D: Disk>(disk: &D, path: &Path, id: u64, store: u64) -> Result<Header, Error> {
-    let file = disk.open(path).map_err(|source| io_error(path, "open", source))?;
+    let file = disk.open_to_read(path).map_err(|source| io_error(path, "open", source))?;
     let mut page = vec![0; PAGE_BYTES];
     let filled = file.read_at(0, &mut page).map_err(|source| io_error(path, "read", source))?;
     let header = Header::read(&page[..filled]).map_err(|bad| match bad {
@@ -222,7 +222,7 @@ fn clean<D: Disk>(disk: &D, dir: &Path, faults: Faults) -> Result<(), Error> {
 }
 
 fn read_segment<D: Disk>(disk: &D, path: &Path, header: &Header, bytes: &mut Vec<u8>) -> Result<(), Error> {
-    let file = disk.open(path).map_err(|source| io_error(path, "open", source))?;
+    let file = disk.open_to_read(path).map_err(|source| io_error(path, "open", source))?;
     bytes.resize(usize::try_from(header.bytes).expect("a segment fits in memory"), 0);
     let filled = file.read_at(0, bytes).map_err(|source| io_error(path, "read", source))?;
     if filled < bytes.len() {
@@ -287,5 +287,22 @@ fn name_file(error: Error, path: &Path, offset: usize) -> Error {
     match error {
         Error::Corrupt { detail, .. } => corrupt(path, format!("at offset {offset}: {detail}")),
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::embedded::disk::RealDisk;
+
+    /// A backup looks into a journal that is in use: a segment may be used again between its listing and
+    /// its reading, and a file made in its place would keep the next start from going over it.
+    #[test]
+    fn looking_for_a_segment_that_is_gone_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(segment_name(7));
+        let header = read_header(&RealDisk, &path, 7, 1);
+        assert!(matches!(header, Err(Error::Io { .. })), "{header:?}");
+        assert!(!path.exists());
     }
 }

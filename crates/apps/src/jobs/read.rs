@@ -1,0 +1,86 @@
+//! Analyses as they are shown.
+
+use std::sync::Arc;
+
+use tenure_core::{Claim, Item};
+
+use super::model::AnalysisDoc;
+use super::{
+    ANALYSES, Analysis, AnalysisPage, AnalysisQuery, EXCERPT_CHARS, Hold, Jobs, PAGE_DEFAULT, PAGE_MAX,
+};
+use crate::family::page_size;
+use crate::{Actor, Document, Listed, Lock, LockState, Result, Time};
+
+impl Jobs {
+    /// One analysis, with its input, its result and its lock.
+    pub fn get(&self, actor: &Actor, id: &str) -> Result<Analysis> {
+        self.show(actor, self.analysis(id)?)
+    }
+
+    /// A page of analyses, by id.
+    pub async fn list(&self, actor: &Actor, query: AnalysisQuery) -> Result<AnalysisPage> {
+        let limit = page_size(query.limit, PAGE_DEFAULT, PAGE_MAX)?;
+        let (jobs, actor) = (self.clone(), actor.clone());
+        self.desk
+            .read(move |desk| {
+                let policy = desk.policy(jobs.collection.kind())?;
+                let keep = |item: Arc<Item>| {
+                    let is_open =
+                        policy.as_ref().is_some_and(|policy| policy.claimable.contains(&item.status));
+                    let analysis = jobs.show(&actor, Document::of(item)?)?;
+                    let is_claimable = is_open && analysis.lock.lock.state == LockState::Free;
+                    let kept = query.claimable.is_none_or(|claimable| claimable == is_claimable);
+                    Ok(kept.then_some(Analysis { input: None, result: None, ..analysis }))
+                };
+                let which = (query.status.as_ref(), query.after.as_deref(), limit);
+                let Listed { rows, next } = ANALYSES.page(desk, &jobs.collection, which, keep)?;
+                Ok(AnalysisPage { analyses: rows, next, server_time: Time(desk.now_ms()) })
+            })
+            .await
+    }
+
+    fn show(&self, actor: &Actor, analysis: Document<AnalysisDoc>) -> Result<Analysis> {
+        let now_ms = self.desk.now_ms();
+        let Document { item, data } = analysis;
+        let claim = self.desk.holding(&self.collection, &item, now_ms)?;
+        Ok(Analysis {
+            id: item.id.to_string(),
+            status: item.status.clone(),
+            excerpt: excerpt(&data.input),
+            input: Some(data.input),
+            result: data.result,
+            error: data.error,
+            lock: hold(claim.as_ref(), actor, now_ms),
+            queued_by: data.queued_by,
+            queued_at: Time(data.queued_at_ms),
+            version: item.version,
+            updated_at: Time(item.updated_at_ms),
+            server_time: Time(now_ms),
+        })
+    }
+}
+
+/// The claim that holds at this time, as this actor sees it.
+pub(super) fn hold(claim: Option<&Claim>, actor: &Actor, now_ms: i64) -> Hold {
+    let claim = claim.filter(|claim| claim.holds_at(now_ms));
+    let owner = claim.and_then(|claim| claim.session.as_ref()).map(ToString::to_string);
+    Hold { lock: Lock::of(claim, actor, now_ms), owner }
+}
+
+/// The beginning, on one line.
+fn excerpt(input: &str) -> String {
+    let mut words = String::new();
+    for word in input.split_whitespace() {
+        if !words.is_empty() {
+            words.push(' ');
+        }
+        words.push_str(word);
+        if words.len() > EXCERPT_CHARS * 4 {
+            break;
+        }
+    }
+    match words.char_indices().nth(EXCERPT_CHARS) {
+        Some((end, _)) => format!("{}…", words[..end].trim_end()),
+        None => words,
+    }
+}

@@ -1,0 +1,145 @@
+//! What runs an analysis, and how it is told to stop. Knows nothing of claims beyond the token that it may
+//! hand on.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tenure_core::Json;
+use tokio::sync::watch;
+use utoipa::ToSchema;
+
+use super::{MESSAGE_BYTES_MAX, REASON_BYTES_MAX};
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The analysis' id.
+    pub analysis: Arc<str>,
+    /// What to analyse.
+    pub input: Arc<str>,
+    /// The claim under which it runs.
+    pub claim: Arc<str>,
+    /// Its fencing token: whatever the run changes elsewhere should check it.
+    pub token: u64,
+}
+
+/// A run under way. Whoever drops it, drops the run.
+pub type Running = Pin<Box<dyn Future<Output = Result<Json, Failure>> + Send>>;
+
+/// Runs analyses: in this process, by HTTP, by a command.
+pub trait Runner: fmt::Debug + Send + Sync + 'static {
+    /// Runs one. When `stop` says so the lock is lost, or about to be: the run has effects no longer, and its
+    /// result will be refused. It is dropped shortly after.
+    fn run(&self, job: Job, stop: Stop) -> Running;
+}
+
+/// Why nothing came of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = AnalysisError, example = json!({"reason": "exit", "message": "exit code 3: out of memory"}))]
+pub struct Failure {
+    /// The reason, for a program.
+    #[schema(pattern = "^[a-z0-9_]{1,64}$")]
+    pub reason: String,
+    /// The reason, for a person.
+    #[schema(max_length = 2000)]
+    pub message: String,
+}
+
+impl Failure {
+    /// A failure in the runner's own words, made fit to be kept: without control characters but for
+    /// newlines, and of a long text the end, where programs say what went wrong.
+    pub fn new(reason: &str, message: &str) -> Self {
+        let plain = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };
+        let message: String = message.chars().map(plain).collect();
+        let message = message.trim();
+        let mut from = message.len().saturating_sub(MESSAGE_BYTES_MAX);
+        while !message.is_char_boundary(from) {
+            from += 1;
+        }
+        Self { reason: reason.to_owned(), message: message[from..].to_owned() }
+    }
+
+    /// What is wrong with a failure that came from outside, by field.
+    pub(super) fn check(&self) -> Result<(), (&'static str, &'static str)> {
+        let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        let Self { reason, message } = self;
+        if reason.is_empty() || reason.len() > REASON_BYTES_MAX || !reason.bytes().all(is_word) {
+            return Err(("error.reason", "has 1 to 64 of a-z, 0-9 and _"));
+        }
+        if message.len() > MESSAGE_BYTES_MAX || message.chars().any(|c| c.is_control() && c != '\n') {
+            return Err(("error.message", "has at most 2,000 bytes and no control characters but newlines"));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.reason, self.message)
+    }
+}
+
+/// Tells a run when to stop.
+#[derive(Clone, Debug)]
+pub struct Stop(watch::Receiver<bool>);
+
+/// The other end: says it.
+#[derive(Debug)]
+pub struct Stopper(watch::Sender<bool>);
+
+impl Stop {
+    /// A pair.
+    pub fn new() -> (Stopper, Self) {
+        let (sender, receiver) = watch::channel(false);
+        (Stopper(sender), Self(receiver))
+    }
+
+    /// Ends when the run must.
+    pub async fn asked(&mut self) {
+        // Nobody is left to say so: the run is alone, and must end too.
+        let _ = self.0.wait_for(|stop| *stop).await;
+    }
+}
+
+impl Stopper {
+    /// Says it.
+    pub fn stop(&self) {
+        self.0.send_replace(true);
+    }
+}
+
+/// How the worker in the server waits between heartbeats: by the wall's clock, or by a test's.
+pub trait Pace: fmt::Debug + Send + Sync + 'static {
+    /// Ends after this time.
+    fn pause(&self, time: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+}
+
+/// The runtime's timer.
+#[derive(Debug)]
+pub struct WallPace;
+
+impl Pace for WallPace {
+    fn pause(&self, time: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(tokio::time::sleep(time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_keeps_the_end_of_what_was_said() {
+        let long = format!("{}é\u{1b}[31mthe end\n", "x".repeat(5_000));
+        let failure = Failure::new("exit", &long);
+        assert!(failure.message.ends_with("é [31mthe end") && failure.message.len() == MESSAGE_BYTES_MAX);
+        assert_eq!(failure.check(), Ok(()));
+        let accents = Failure::new("exit", &"é".repeat(MESSAGE_BYTES_MAX + 1));
+        assert_eq!(accents.message.chars().count(), MESSAGE_BYTES_MAX / 2);
+    }
+}

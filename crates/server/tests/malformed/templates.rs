@@ -1,0 +1,177 @@
+//! A good request for every row of the access table, to be spoiled.
+
+use serde_json::{Value, json};
+
+use crate::world::Known;
+
+/// A good request.
+#[derive(Clone, Debug)]
+pub(crate) struct Template {
+    pub(crate) method: &'static str,
+    /// As in the access table.
+    pub(crate) route: &'static str,
+    /// The values of the path's parameters.
+    pub(crate) params: Vec<String>,
+    /// Query fields whose values are checked.
+    pub(crate) query: Vec<(&'static str, &'static str)>,
+    /// `None` where the route reads no body.
+    pub(crate) body: Option<Value>,
+    /// It may have a query at all; operations ignore it, as their callers add what they like.
+    pub(crate) reads_query: bool,
+    /// Its commands are answered one by one.
+    pub(crate) is_batch: bool,
+}
+
+impl Template {
+    pub(crate) fn path(&self) -> String {
+        let mut params = self.params.iter();
+        let parts = self.route.split('/').map(|part| {
+            if part.starts_with('{') { params.next().expect("a value").clone() } else { part.to_owned() }
+        });
+        parts.collect::<Vec<_>>().join("/")
+    }
+}
+
+fn template(method: &'static str, route: &'static str, params: &[&str]) -> Template {
+    let params = params.iter().map(|param| (*param).to_owned()).collect();
+    Template { method, route, params, query: Vec::new(), body: None, reads_query: true, is_batch: false }
+}
+
+fn get(route: &'static str, params: &[&str], query: &[(&'static str, &'static str)]) -> Template {
+    Template { query: query.to_vec(), ..template("GET", route, params) }
+}
+
+fn send(method: &'static str, route: &'static str, params: &[&str], body: Value) -> Template {
+    Template { body: Some(body), ..template(method, route, params) }
+}
+
+fn post(route: &'static str, params: &[&str], body: Value) -> Template {
+    send("POST", route, params, body)
+}
+
+/// Answers whatever the query says.
+fn open(method: &'static str, route: &'static str) -> Template {
+    Template { reads_query: false, ..template(method, route, &[]) }
+}
+
+const COLLECTION: &str = "/v1/collections/{kind}/{name}";
+const ITEM: &str = "/v1/collections/{kind}/{name}/items/{item}";
+const CLAIM: &str = "/v1/claims/{id}";
+
+pub(crate) fn templates(known: &Known) -> Vec<Template> {
+    let Known { raffle, task, task_token, other, key_id, key, policy } = known;
+    let put = json!({"status": "ready", "data": {"colour": "red"}, "version": 1});
+    let guarded = json!({"data": [1], "claim_id": task, "token": task_token});
+    let page = [("limit", "10")];
+    vec![
+        post(
+            "/v1/claims",
+            &[],
+            json!({"collection": "task/x", "items": ["b"], "session": "tab-1",
+            "wait_ms": 0, "data": {"note": "mine"}}),
+        ),
+        post("/v1/claims", &[], json!({"collection": "lock/jobs", "items": ["n", "m"], "ttl_ms": 30_000})),
+        get(
+            "/v1/claims",
+            &[],
+            &[("collection", "task/x"), ("state", "active"), ("after", "task~x~1"), page[0]],
+        ),
+        get(CLAIM, &[task], &[]),
+        template("DELETE", CLAIM, &[task]),
+        post("/v1/claims/{id}/heartbeat", &[task], json!({"token": task_token, "idle_ms": 5})),
+        post("/v1/claims/{id}/items", &[raffle], json!({"item": "3"})),
+        template("DELETE", "/v1/claims/{id}/items/{item}", &[raffle, "2"]),
+        post("/v1/claims/{id}/advance", &[raffle], json!({})),
+        post(
+            "/v1/claims/{id}/complete",
+            &[task],
+            json!({"status": "completed", "data": 7,
+            "token": task_token, "items": [{"item": "a", "status": "ready", "data": null}]}),
+        ),
+        post("/v1/claims/{id}/cancel", &[raffle], json!({})),
+        post("/v1/claims/{id}/nudge", &[other], json!({"message": "may I?"})),
+        get("/v1/collections", &[], &[("kind", "task"), ("after", "lock/jobs"), page[0]]),
+        get(COLLECTION, &["task", "x"], &[]),
+        send("PUT", COLLECTION, &["task", "new"], json!({})),
+        get(
+            "/v1/collections/{kind}/{name}/items",
+            &["task", "x"],
+            &[("held", "true"), ("status", "ready"), ("after", "a"), page[0]],
+        ),
+        get(ITEM, &["task", "x", "a"], &[]),
+        send("PUT", ITEM, &["task", "x", "b"], put),
+        send("PUT", ITEM, &["task", "x", "a"], guarded),
+        Template { query: vec![("version", "1")], ..template("DELETE", ITEM, &["task", "x", "b"]) },
+        get("/v1/collections/{kind}/{name}/items/{item}/explain", &["task", "x", "a"], &[]),
+        post(
+            "/v1/collections/{kind}/{name}/items/{item}/force-release",
+            &["lock", "jobs", "bos"],
+            json!({"reason": "went home"}),
+        ),
+        post(
+            "/v1/collections/{kind}/{name}/items/{item}/force-claim",
+            &["lock", "jobs", "bos"],
+            json!({"reason": "it is urgent", "session": "tab-1"}),
+        ),
+        get(
+            "/v1/collections/{kind}/{name}/events",
+            &["task", "x"],
+            &[("since", "1"), ("epoch", "1"), page[0]],
+        ),
+        // Without an upgrade it is refused anyway; the wire's tests open sockets.
+        get("/v1/collections/{kind}/{name}/ws", &["task", "x"], &[("since", "1"), ("epoch", "1")]),
+        post(
+            "/v1/batch",
+            &[],
+            json!({"atomic": true, "commands": [
+            {"op": "put_item", "collection": "task/x", "item": "new", "data": {"a": 1}},
+            {"op": "acquire", "collection": "task/x", "items": ["b"]},
+            {"op": "heartbeat", "claim": task, "token": task_token}]}),
+        ),
+        Template {
+            is_batch: true,
+            ..post(
+                "/v1/batch",
+                &[],
+                json!({"commands": [
+            {"op": "complete", "claim": task, "status": "completed", "token": task_token}]}),
+            )
+        },
+        get(
+            "/v1/audit",
+            &[],
+            &[
+                ("collection", "task/x"),
+                ("item", "a"),
+                ("from", "2020-01-01T00:00:00Z"),
+                ("to", "2030-01-01T00:00:00Z"),
+                ("cursor", "1700000000000~task~x~3"),
+                page[0],
+            ],
+        ),
+        get("/v1/audit/verify", &[], &[]),
+        get("/v1/policies", &[], &[]),
+        get("/v1/policies/{kind}", &["task"], &[]),
+        send("PUT", "/v1/policies/{kind}", &["mine"], policy.clone()),
+        open("GET", "/openapi.json"),
+        open("GET", "/docs"),
+        open("GET", "/docs/problems"),
+        open("GET", "/docs/style.css"),
+        get("/v1/keys", &[], &[]),
+        post(
+            "/v1/keys",
+            &[],
+            json!({"name": "import", "subject": {"id": "ana", "name": "Ana"},
+            "role": "worker", "kinds": ["task"]}),
+        ),
+        template("DELETE", "/v1/keys/{id}", &[key_id]),
+        open("GET", "/v1/session"),
+        post("/v1/session", &[], json!({"key": key})),
+        open("DELETE", "/v1/session"),
+        open("DELETE", "/v1/sessions"),
+        post("/v1/tickets", &[], json!({})),
+        open("GET", "/healthz"),
+        open("GET", "/readyz"),
+        open("GET", "/metrics"),
+    ]
+}

@@ -1,0 +1,251 @@
+//! Rubbish on the wire: what never becomes a request, and sockets that never open.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tenure_engine::Engine;
+use tenure_server::config::Config;
+use tenure_server::identity::Secret;
+use tenure_server::{Metrics, Rates, Server, router, shield};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::judge;
+use crate::random::Random;
+use crate::spoil::{Spoiled, spoil};
+use crate::templates::templates;
+use crate::world::{ADMIN, Known, SERVER_SECRET, engine, furnish, state};
+
+const HEADS: usize = 1_500;
+const UPGRADES: usize = 300;
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+
+/// A server on a port of its own, with something to lose.
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
+    pub(crate) engine: Engine,
+    pub(crate) known: Known,
+}
+
+impl Running {
+    pub(crate) async fn start() -> Self {
+        let mut config = Config { listen: "127.0.0.1:0".parse().expect("an address"), ..Config::default() };
+        config.secret = Some(Secret::new(SERVER_SECRET));
+        config.admin_key = Some(Secret::new(ADMIN));
+        let rates = &mut config.rates;
+        for rate in
+            [&mut rates.read, &mut rates.write, &mut rates.stream, &mut rates.admin, &mut rates.sign_in]
+        {
+            rate.per_second = 0;
+        }
+        let engine = engine();
+        let server = Server::open(&config, engine.clone(), Metrics::new()).await.expect("opens");
+        let (address, app) = (server.address(), server.app().clone());
+        let (routes, _) = router(app.clone());
+        let known = furnish(&shield(routes.clone(), &app, Rates::new([]), Vec::new())).await;
+        tokio::spawn(server.run(routes, std::future::pending()));
+        Self { address, engine, known }
+    }
+
+    pub(crate) async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.expect("connects")
+    }
+
+    /// Everything that the server says to these bytes and the end of them.
+    pub(crate) async fn say(&self, bytes: &[u8]) -> String {
+        let mut stream = self.connect().await;
+        // It may refuse before it has heard all.
+        let _ = stream.write_all(bytes).await;
+        let _ = stream.shutdown().await;
+        heard(&mut stream).await
+    }
+
+    /// It still works.
+    pub(crate) async fn is_well(&self) -> bool {
+        let request = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        self.say(request).await.starts_with("HTTP/1.1 200")
+    }
+}
+
+/// What comes until the other end closes.
+pub(crate) async fn heard(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let read = tokio::time::timeout(SOON, stream.read_to_end(&mut bytes)).await;
+    // A reset says the same as an end.
+    let _ = read.expect("the server closes");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn head(spoiled: &Spoiled) -> Vec<u8> {
+    let mut bytes =
+        format!("{} {} HTTP/1.1\r\nconnection: close\r\n", spoiled.method, spoiled.target).into_bytes();
+    for (name, value) in &spoiled.headers {
+        bytes.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
+    }
+    bytes
+}
+
+/// A head that is none, or a body that does not fit it.
+fn bad_head(good: &Spoiled, random: &mut Random) -> Vec<u8> {
+    let Spoiled { method, target, body, .. } = good;
+    let line = format!("{method} {target} HTTP/1.1\r\n");
+    let length = format!("content-length: {}\r\n\r\n", body.len());
+    let with = |more: &[u8]| [&head(good), more, length.as_bytes(), body].concat();
+    let long = format!("x: {}\r\n", "a".repeat(9_000));
+    let many = "x-many: 1\r\n".repeat(200);
+    let chunked =
+        |body: &str| [&head(good), format!("transfer-encoding: chunked\r\n\r\n{body}").as_bytes()].concat();
+    match random.below(26) {
+        0 => with(long.as_bytes()),
+        1 => with(many.as_bytes()),
+        2 => with(b"no colon\r\n"),
+        3 => with(b": no name\r\n"),
+        4 => with(b"a name: x\r\n"),
+        5 => with(b"x\0y: z\r\n"),
+        6 => with(b"x: y\0z\r\n"),
+        7 => with(b"x : y\r\n"),
+        8 => with(b"content-length: 1\r\n"),
+        9 => [&head(good), &b"content-length: -1\r\n\r\n"[..], body].concat(),
+        10 => [&head(good), &b"content-length: seven\r\n\r\n"[..], body].concat(),
+        11 => [&head(good), &b"content-length: 99999999999999999999999\r\n\r\n"[..], body].concat(),
+        12 => [&head(good), format!("content-length: {}\r\n\r\n", body.len() + 9).as_bytes(), body].concat(),
+        13 => chunked("zz\r\n{}\r\n0\r\n\r\n"),
+        14 => chunked("ffffffffffffffff0\r\n{}\r\n"),
+        15 => chunked("5\r\n{\"a\":"),
+        16 => [&head(good), &b"transfer-encoding: gzip\r\n\r\n"[..], body].concat(),
+        17 => format!("{method} {target}\r\n\r\n").into_bytes(),
+        18 => format!("{method} {target} HTTP/7.3\r\n\r\n").into_bytes(),
+        19 => format!("{method}{target} HTTP/1.1\r\n\r\n").into_bytes(),
+        20 => format!("{method} nowhere HTTP/1.1\r\n\r\n").into_bytes(),
+        21 => format!("{method} {target} and more HTTP/1.1\r\n\r\n").into_bytes(),
+        22 => [line.as_bytes(), &random.bytes(300)].concat(),
+        23 => [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), random.bytes(60)].concat(),
+        24 => format!("{method} /{} HTTP/1.1\r\n\r\n", "a".repeat(9_000)).into_bytes(),
+        _ => random.bytes(400),
+    }
+}
+
+/// A problem, or hyper's own bare refusal, or nothing at all.
+fn judged(answer: &str) -> Result<(), String> {
+    if answer.is_empty() {
+        return Ok(());
+    }
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or("no whole answer")?;
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    let lines = head.lines().filter(|line| !line.starts_with("x-request-id"));
+    judge::told(&lines.collect::<Vec<_>>().join("\n"))?;
+    if head.contains("application/problem+json") {
+        judge::problem(status, body)
+    } else if matches!(status, 400 | 414 | 431) && body.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("answered {status} as no problem"))
+    }
+}
+
+/// E9
+#[tokio::test]
+async fn what_never_becomes_a_request_is_refused_or_closed_and_changes_nothing() {
+    let server = Running::start().await;
+    let all = templates(&server.known);
+    let before = state(&server.engine);
+    let mut random = Random(11);
+    for number in 0..HEADS {
+        let template = &all[number % all.len()];
+        // Where nobody reads a body, a broken one is nobody's trouble.
+        let bytes = if template.body.is_some() && random.below(4) > 0 {
+            bad_head(&Spoiled::new(template), &mut random)
+        } else {
+            let spoiled = spoil(template, &mut random);
+            let length = format!("content-length: {}\r\n\r\n", spoiled.body.len());
+            [&head(&spoiled), length.as_bytes(), &spoiled.body].concat()
+        };
+        let answer = server.say(&bytes).await;
+        let is_batch = template.is_batch && answer.starts_with("HTTP/1.1 200");
+        let verdict = if is_batch {
+            judge::batch(answer.split_once("\r\n\r\n").map_or("", |(_, body)| body))
+        } else {
+            judged(&answer)
+        };
+        let sent = String::from_utf8_lossy(&bytes);
+        assert_eq!(verdict, Ok(()), "{number}: {sent:.600}\n→ {answer}");
+        if number % 50 == 0 {
+            assert_eq!(state(&server.engine), before, "{number}: {sent:.600}\n→ {answer}");
+        }
+    }
+    assert_eq!(state(&server.engine), before);
+    assert!(server.is_well().await);
+}
+
+/// The headers that make a request a socket.
+pub(crate) const UPGRADE: &[(&str, &str)] = &[
+    ("connection", "upgrade"),
+    ("upgrade", "websocket"),
+    ("sec-websocket-version", "13"),
+    ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+];
+
+pub(crate) fn upgrade(line: &str, headers: &[(&str, &str)]) -> String {
+    let mut head = format!("{line}\r\nhost: localhost\r\nauthorization: Bearer {ADMIN}\r\n");
+    for (name, value) in headers {
+        head.extend([name, ": ", value, "\r\n"]);
+    }
+    head + "\r\n"
+}
+
+/// E9, R13
+#[tokio::test]
+async fn r13_a_broken_upgrade_opens_no_socket() {
+    const PATH: &str = "/v1/collections/task/x/ws";
+    let server = Running::start().await;
+    let good = upgrade(&format!("GET {PATH} HTTP/1.1"), UPGRADE);
+    assert!(server.say(good.as_bytes()).await.starts_with("HTTP/1.1 101"));
+    let before = state(&server.engine);
+    let mut random = Random(13);
+    for number in 0..UPGRADES {
+        let mut headers = UPGRADE.to_vec();
+        let mut line = format!("GET {PATH} HTTP/1.1");
+        match random.below(4) {
+            0 => drop(headers.remove(random.below(headers.len()))),
+            1 => {
+                let wrong =
+                    ["", "x", "12", "websockets", "dGhl", "dGhlIHNhbXBsZSBub25jZQ=!", "\u{e4}", "7,8"];
+                headers[random.below(4)].1 = random.one(&wrong);
+            }
+            2 => {
+                let queries = [
+                    "since=x",
+                    "since=-1",
+                    "epoch=1",
+                    "since=1&since=2",
+                    "ticket=no",
+                    "ticket=",
+                    "key=tnr_a",
+                    "surprise=1",
+                    "since=99999999999999999999",
+                    "ticket=%FF&since=%00",
+                ];
+                line = format!("GET {PATH}?{} HTTP/1.1", random.one(&queries));
+            }
+            _ => {
+                let lines = [
+                    "POST /v1/collections/task/x/ws HTTP/1.1",
+                    "GET /v1/collections/task/%FF/ws HTTP/1.1",
+                    "GET /v1/collections/task/%zz/ws HTTP/1.1",
+                    "GET /v1/collections/Task/x/ws HTTP/1.1",
+                    "GET /v1/collections/task/../ws HTTP/1.1",
+                    "GET /v1/collections/task//ws HTTP/1.1",
+                    "GET /v1/collections/task/x/ws/ HTTP/1.1",
+                    "GET /v1/collections/task/x/ws HTTP/1.0",
+                ];
+                random.one(&lines).clone_into(&mut line);
+                headers.push(("origin", "null"));
+            }
+        }
+        let sent = upgrade(&line, &headers);
+        let answer = server.say(sent.as_bytes()).await;
+        assert_eq!(judged(&answer), Ok(()), "{number}: {sent}\n→ {answer}");
+    }
+    assert_eq!(state(&server.engine), before);
+    assert!(server.is_well().await);
+}

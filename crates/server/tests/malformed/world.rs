@@ -1,0 +1,128 @@
+//! A server with something to lose: collections, items, claims, keys.
+
+use std::fmt::Write;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Request};
+use serde_json::{Value, json};
+use tenure_engine::{Engine, ManualClock, Options};
+use tenure_server::identity::{Identity, Secret, ServerSecret, Settings};
+use tenure_server::{App, Metrics, Rates, router, shield};
+use tenure_store::memory::Memory;
+use tower::ServiceExt;
+
+pub(crate) const ADMIN: &str = "tnr_the-administrators-own-key";
+pub(crate) const SERVER_SECRET: &str = "the-servers-own-secret-of-this-test";
+
+/// What the templates need to know.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    /// A claim on two numbers of a raffle, and a claim on a task with its token.
+    pub(crate) raffle: String,
+    pub(crate) task: String,
+    pub(crate) task_token: u64,
+    /// Somebody else's claim.
+    pub(crate) other: String,
+    /// Somebody else's key: its id and the key itself.
+    pub(crate) key_id: String,
+    pub(crate) key: String,
+    /// A policy that works.
+    pub(crate) policy: Value,
+}
+
+pub(crate) struct World {
+    pub(crate) router: Router,
+    pub(crate) engine: Engine,
+    pub(crate) known: Known,
+}
+
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+pub(crate) fn engine() -> Engine {
+    Engine::start(Memory::default(), ManualClock::at(1_700_000_000_000), Options::default()).expect("starts")
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let engine = engine();
+        let settings = Settings::new(ServerSecret::new(SERVER_SECRET.as_bytes()));
+        let identity = Identity::new(engine.clone(), settings).expect("an identity");
+        identity.start().expect("starts");
+        identity.bootstrap(Some(Secret::new(ADMIN))).await.expect("a first key");
+        let app = App::with(engine.clone(), identity, Metrics::new());
+        let (routes, _) = router(app.clone());
+        let router = shield(routes, &app, Rates::new([]), Vec::new());
+        let known = furnish(&router).await;
+        Self { router, engine, known }
+    }
+
+    pub(crate) async fn send(&self, request: Request<Body>) -> Reply {
+        send(&self.router, request).await
+    }
+
+    /// Everything that the store knows.
+    pub(crate) fn state(&self) -> String {
+        state(&self.engine)
+    }
+}
+
+pub(crate) fn state(engine: &Engine) -> String {
+    let reader = engine.reader();
+    let mut all = String::new();
+    for (key, collection) in reader.collections(None, 1_000).expect("collections").rows {
+        let rows = reader.snapshot(&key).expect("a snapshot");
+        writeln!(all, "{key} {collection:?} {rows:?}").expect("a string");
+    }
+    all
+}
+
+async fn send(router: &Router, request: Request<Body>) -> Reply {
+    let response = router.clone().oneshot(request).await.expect("never fails");
+    let (parts, body) = response.into_parts();
+    let bytes = axum::body::to_bytes(body, usize::MAX).await.expect("a whole body");
+    let text = String::from_utf8(bytes.to_vec()).expect("UTF-8");
+    Reply { status: parts.status.as_u16(), headers: parts.headers, text }
+}
+
+/// Fills a server, through its router.
+pub(crate) async fn furnish(router: &Router) -> Known {
+    let ask = async |key: &str, method: &str, path: &str, body: Value| {
+        let request = Request::builder().method(method).uri(path);
+        let request = request.header("authorization", format!("Bearer {key}"));
+        let request = request.header("content-type", "application/json");
+        let request = request.body(Body::from(body.to_string())).expect("a request");
+        let reply = send(router, request).await;
+        assert!(reply.status < 300, "{path}: {reply:?}");
+        serde_json::from_str::<Value>(&reply.text).unwrap_or(Value::Null)
+    };
+    for (collection, items) in [("task/x", &["a", "b", "c"][..]), ("raffle/x", &["1", "2", "3"])] {
+        ask(ADMIN, "PUT", &format!("/v1/collections/{collection}"), json!({})).await;
+        for item in items {
+            ask(ADMIN, "PUT", &format!("/v1/collections/{collection}/items/{item}"), json!({})).await;
+        }
+    }
+    let bo = json!({"name": "test", "subject": {"id": "bo", "name": "Bo"}, "role": "editor"});
+    let bo = ask(ADMIN, "POST", "/v1/keys", bo).await;
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let key = text(&bo["key"]);
+    let task = ask(ADMIN, "POST", "/v1/claims", json!({"collection": "task/x", "items": ["a"]})).await;
+    let raffle = json!({"collection": "raffle/x", "items": ["1", "2"]});
+    let raffle = ask(ADMIN, "POST", "/v1/claims", raffle).await;
+    let other = ask(&key, "POST", "/v1/claims", json!({"collection": "lock/jobs", "items": ["bos"]})).await;
+    let policy = ask(ADMIN, "GET", "/v1/policies/task", Value::Null).await;
+    Known {
+        raffle: text(&raffle["id"]),
+        task: text(&task["id"]),
+        task_token: task["token"].as_u64().expect("a token"),
+        other: text(&other["id"]),
+        key_id: text(&bo["id"]),
+        key,
+        policy: policy["policy"].clone(),
+    }
+}

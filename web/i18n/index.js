@@ -1,0 +1,85 @@
+// What is said, in the language that is chosen. `t('lock.free')`; numbers choose the plural by `n`.
+
+import en from './en.js';
+import es from './es.js';
+import ja from './ja.js';
+import ko from './ko.js';
+
+/**
+ * @typedef {keyof typeof en} Key
+ * @typedef {string | {[category: string]: string}} Text
+ * @typedef {'en' | 'es' | 'ja' | 'ko'} Language
+ */
+
+/** @type {Record<Language, Record<Key, Text>>} */
+export const languages = { en, es, ja, ko };
+
+/** What each language calls itself. @type {Record<Language, string>} */
+export const languageNames = { en: 'English', es: 'Español', ja: '日本語', ko: '한국어' };
+
+const STORED = 'tenure.language';
+
+/** Tells `change` when another language is chosen. */
+export const languageEvents = new EventTarget();
+
+/** @type {Language} */
+let current = 'en';
+
+/** @returns {Language} */
+export const language = () => current;
+
+/** @param {string | undefined | null} wanted @returns {Language | undefined} */
+export function known(wanted) {
+  const short = wanted?.toLowerCase().split('-')[0] ?? '';
+  return short in languages ? /** @type {Language} */ (short) : undefined;
+}
+
+/**
+ * Chooses a language, for this page and, if asked to, for the next ones.
+ * @param {string} wanted
+ * @param {{keep?: boolean}} [options]
+ */
+export function setLanguage(wanted, { keep = false } = {}) {
+  current = known(wanted) ?? 'en';
+  if (typeof document !== 'undefined') document.documentElement.lang = current;
+  if (keep) stored()?.setItem(STORED, current);
+  languageEvents.dispatchEvent(new Event('change'));
+}
+
+/** The language that the person chose, else the page's, else the first of the browser's that we speak. */
+export function preferredLanguage() {
+  const candidates = [
+    stored()?.getItem(STORED),
+    ...(globalThis.navigator?.languages ?? []),
+  ];
+  return candidates.map(known).find((one) => one !== undefined) ?? 'en';
+}
+
+/**
+ * @param {Key} key
+ * @param {Record<string, string | number>} [values]
+ * @param {Language} [inLanguage]
+ */
+export function t(key, values = {}, inLanguage = current) {
+  const text = languages[inLanguage][key];
+  const chosen = typeof text === 'string' ? text : plural(text, Number(values.n), inLanguage);
+  return chosen.replace(/\{(\w+)\}/g, (whole, name) => String(values[name] ?? whole));
+}
+
+/**
+ * @param {{[category: string]: string}} texts
+ * @param {number} n
+ * @param {Language} inLanguage
+ */
+function plural(texts, n, inLanguage) {
+  return texts[new Intl.PluralRules(inLanguage).select(n)] ?? texts.other ?? '';
+}
+
+function stored() {
+  try {
+    return globalThis.localStorage;
+  } catch {
+    // Some browsers refuse it to pages that they do not trust.
+    return undefined;
+  }
+}

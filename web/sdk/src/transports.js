@@ -1,0 +1,247 @@
+// Three ways to hear of a collection's events: a WebSocket, server-sent events over `fetch` (which can send who
+// we are, and which Node has), and asking every few seconds. Each tells a `Stream` what it hears and decides
+// nothing.
+
+import { Refused } from './errors.js';
+import { collectionPath } from './http.js';
+
+/**
+ * @typedef {import('./stream.js').Opener} Opener
+ * @typedef {import('./stream.js').Cursor} Cursor
+ * @typedef {import('./http.js').Http} Http
+ */
+
+/** A browser does not show the server's pings: we send our own, and expect an answer within this. */
+const PING_EVERY_MS = 25_000;
+const PONG_MAX_MS = 8_000;
+/** The server says something on an event stream every 15 seconds. */
+const SSE_SILENCE_MAX_MS = 40_000;
+const PAGE_MAX = 1_000;
+
+/**
+ * @param {Http} http
+ * @param {string} collection
+ * @param {typeof WebSocket} Socket
+ * @returns {Opener}
+ */
+export function socketWay(http, collection, Socket) {
+  return (cursor, ears) => {
+    const url = new URL(http.base + collectionPath(collection) + '/ws' + query(cursor), globalThis.location?.href);
+    url.protocol = url.protocol.replace('http', 'ws');
+    const askedAt = http.own.now();
+    const socket = new Socket(url.href);
+    /** @type {unknown} */
+    let timer;
+    const listen = (/** @type {number} */ ms, /** @type {() => void} */ then) => {
+      http.timers.clear(timer);
+      timer = http.timers.set(then, ms);
+    };
+    const probe = () => {
+      if (socket.readyState !== Socket.OPEN) return;
+      socket.send('{"type":"ping"}');
+      listen(PONG_MAX_MS, () => { close(); ears.closed({}); });
+    };
+    const close = () => {
+      http.timers.clear(timer);
+      socket.onmessage = socket.onclose = socket.onerror = socket.onopen = null;
+      // Closing before it is open is an error on some platforms, and not ours to show.
+      if (socket.readyState === Socket.CONNECTING) socket.onopen = () => socket.close();
+      else socket.close();
+    };
+    socket.onopen = async () => {
+      const key = await http.key?.();
+      if (key) socket.send(JSON.stringify({ type: 'hello', key }));
+      // With a cursor nothing need come for long; an answer to this shows that we are let in.
+      if (cursor) socket.send('{"type":"ping"}');
+      listen(PING_EVERY_MS, probe);
+    };
+    socket.onmessage = ({ data }) => {
+      listen(PING_EVERY_MS, probe);
+      const message = JSON.parse(data);
+      if (message.type === 'snapshot') {
+        http.clock.note(askedAt, http.own.now(), message.server_time);
+        ears.snapshot(message);
+      } else if (message.type === 'event') ears.event(message.event, message.epoch);
+      else if (message.type === 'resync') ears.resync();
+      else ears.alive();
+    };
+    socket.onclose = ({ code }) => {
+      http.timers.clear(timer);
+      ears.closed({ refused: code === 4401 || code === 4403, soon: code === 1012 || code === 4008 });
+    };
+    // A close follows, but not everywhere: Node 20 leaves it at the error when nobody answers.
+    socket.onerror = () => { close(); ears.closed({}); };
+    return { close, probe };
+  };
+}
+
+/**
+ * @param {Http} http
+ * @param {string} collection
+ * @returns {Opener}
+ */
+export function sseWay(http, collection) {
+  return (cursor, ears) => {
+    const stop = new AbortController();
+    /** @type {unknown} */
+    let timer;
+    const close = () => { http.timers.clear(timer); stop.abort(); };
+    const silent = () => { close(); ears.closed({}); };
+    const listen = () => { http.timers.clear(timer); timer = http.timers.set(silent, SSE_SILENCE_MAX_MS); };
+    const run = async () => {
+      const more = { accept: 'text/event-stream', ...(cursor && { 'last-event-id': `${cursor.epoch}-${cursor.seq}` }) };
+      const askedAt = http.own.now();
+      const response = await http.fetch(http.base + collectionPath(collection) + '/events', {
+        headers: await http.headers(more), cache: 'no-store', credentials: 'same-origin', signal: stop.signal,
+      });
+      if (!response.ok || !response.body) return closedBy(response.status);
+      for await (const block of blocks(response.body)) {
+        listen();
+        const { name, id, data } = block;
+        if (name === 'snapshot') {
+          const snapshot = JSON.parse(data);
+          http.clock.note(askedAt, http.own.now(), snapshot.server_time);
+          ears.snapshot(snapshot);
+        } else if (name === 'resync') ears.resync();
+        else if (name === undefined) ears.alive();
+        else ears.event(JSON.parse(data), Number(id?.split('-')[0]));
+      }
+      // The server ends a stream when it stops, to be resumed.
+      return { soon: true };
+    };
+    listen();
+    run().then(
+      (why) => { http.timers.clear(timer); if (!stop.signal.aborted) ears.closed(why); },
+      () => { http.timers.clear(timer); if (!stop.signal.aborted) ears.closed({}); },
+    );
+    return { close };
+  };
+}
+
+/**
+ * @param {Http} http
+ * @param {string} collection
+ * @param {{everyMs: number, isVisible: () => boolean}} options
+ * @returns {Opener}
+ */
+export function pollWay(http, collection, { everyMs, isVisible }) {
+  return (from, ears) => {
+    const path = collectionPath(collection);
+    const stop = new AbortController();
+    let cursor = from;
+    /** @type {unknown} */
+    let timer;
+    const close = () => { http.timers.clear(timer); stop.abort(); };
+    const later = () => { timer = http.timers.set(round, everyMs); };
+    const look = async () => {
+      if (!cursor) {
+        const snapshot = await readSnapshot(http, path, stop.signal);
+        if (stop.signal.aborted) return;
+        cursor = { epoch: snapshot.epoch, seq: snapshot.seq };
+        return ears.snapshot(snapshot);
+      }
+      for (;;) {
+        const url = `${path}/events${query(cursor)}&limit=${PAGE_MAX}`;
+        /** @type {any} */
+        const body = (await http.ask('GET', url, { signal: stop.signal })).body;
+        if (stop.signal.aborted) return;
+        for (const event of body.events) ears.event(event, body.epoch);
+        if (stop.signal.aborted) return;
+        cursor = { epoch: body.epoch, seq: body.last };
+        if (body.last >= body.newest) return ears.alive();
+      }
+    };
+    const round = async () => {
+      // A page that nobody sees asks nothing.
+      if (!isVisible()) return later();
+      try {
+        await look();
+        later();
+      } catch (error) {
+        if (stop.signal.aborted) return;
+        if (error instanceof Refused && error.code === 'resync') {
+          cursor = undefined;
+          ears.resync();
+          return round();
+        }
+        ears.closed(error instanceof Refused ? closedBy(error.status) : {});
+      }
+    };
+    round();
+    return { close, probe: () => { http.timers.clear(timer); round(); } };
+  };
+}
+
+/**
+ * The rows as pages of items show them. The number is read first: what happens while the pages are read is
+ * told again as events, and telling it twice ends at the same rows.
+ * @param {Http} http
+ * @param {string} path
+ * @param {AbortSignal} signal
+ * @returns {Promise<import('./rows.js').Snapshot>}
+ */
+async function readSnapshot(http, path, signal) {
+  const { body: head } = await http.ask('GET', path, { signal });
+  const items = [];
+  const claims = new Map();
+  /** @type {string | null} */
+  let after = null;
+  do {
+    const from = after === null ? '' : `&after=${encodeURIComponent(after)}`;
+    /** @type {any} */
+    const page = (await http.ask('GET', `${path}/items?limit=${PAGE_MAX}${from}`, { signal })).body;
+    for (const { claim, server_time: _, ...item } of page.items) {
+      items.push(item);
+      if (claim) claims.set(claim.id, claim);
+    }
+    after = page.next;
+  } while (after !== null);
+  return { epoch: head.epoch, seq: head.seq, items, claims: [...claims.values()] };
+}
+
+/** @param {Cursor | undefined} cursor */
+const query = (cursor) => (cursor ? `?since=${cursor.seq}&epoch=${cursor.epoch}` : '');
+
+/** @param {number} status */
+const closedBy = (status) => ({
+  refused: status === 401 || status === 403,
+  // Something in between that does not know this form of the route.
+  unsupported: status === 404 || status === 405 || status === 406,
+});
+
+/**
+ * The blocks of an event stream. A comment alone is a block without a name.
+ * @param {ReadableStream<Uint8Array>} body
+ */
+async function* blocks(body) {
+  const reader = body.pipeThrough(/** @type {any} */ (new TextDecoderStream())).getReader();
+  let text = '';
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      // A snapshot comes in many pieces: look for its end in the new piece only.
+      const from = Math.max(0, text.length - 1);
+      text += value;
+      let end = text.indexOf('\n\n', from);
+      while (end >= 0) {
+        yield block(text.slice(0, end));
+        text = text.slice(end + 2);
+        end = text.indexOf('\n\n');
+      }
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+/** @param {string} text */
+function block(text) {
+  /** @type {Record<string, string>} */
+  const fields = {};
+  for (const line of text.split('\n')) {
+    const colon = line.indexOf(':');
+    if (colon > 0) fields[line.slice(0, colon)] = line.slice(colon + 1).replace(/^ /, '');
+  }
+  return { name: fields.event, id: fields.id, data: fields.data ?? '' };
+}

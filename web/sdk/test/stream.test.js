@@ -1,0 +1,150 @@
+// Connections that come and go; no event is missed, none is told twice.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { Stream } from '../src/stream.js';
+import { Time } from './helpers/world.js';
+
+/** A stream over ways that the test plays. */
+function make(names = ['socket', 'sse', 'poll']) {
+  const time = new Time();
+  const opened = [];
+  const way = (name) => (cursor, ears) => {
+    const connection = { name, cursor, ears, isClosed: false, probes: 0 };
+    opened.push(connection);
+    return { close: () => { connection.isClosed = true; }, probe: () => { connection.probes += 1; } };
+  };
+  const ways = Object.fromEntries(names.map((name) => [name, way(name)]));
+  const stream = new Stream({ ways, own: time, timers: time, random: () => 1 });
+  const told = [];
+  stream.on('event', (event) => told.push(event.seq));
+  stream.on('snapshot', (snapshot) => told.push(`snapshot ${snapshot.seq}`));
+  const last = () => opened.at(-1);
+  const event = (seq, epoch = 1) => last().ears.event({ seq, type: 'x' }, epoch);
+  const snapshot = (seq, epoch = 1) => last().ears.snapshot({ epoch, seq, items: [], claims: [] });
+  stream.start();
+  return { time, stream, opened, last, told, event, snapshot };
+}
+
+test('r14_it_comes_back_with_its_number_and_misses_nothing', async () => {
+  const { time, stream, opened, last, told, event, snapshot } = make();
+  snapshot(5);
+  event(6);
+  event(7);
+  assert.deepEqual(stream.status, { state: 'live', way: 'socket' });
+  last().ears.closed({});
+  assert.equal(stream.status.state, 'waiting');
+  await time.pass(500);
+  assert.equal(opened.length, 2);
+  assert.deepEqual(last().cursor, { epoch: 1, seq: 7 });
+  event(7);
+  event(8);
+  assert.deepEqual(told, ['snapshot 5', 6, 7, 8]);
+});
+
+test('r14_the_pauses_grow_and_are_forgotten_once_it_works', async () => {
+  const { time, stream, last, snapshot } = make(['socket']);
+  const pauses = [];
+  for (let index = 0; index < 4; index += 1) {
+    last().ears.closed({});
+    pauses.push(stream.status.retryInMs);
+    await time.pass(stream.status.retryInMs);
+  }
+  assert.deepEqual(pauses, [500, 1_000, 2_000, 4_000]);
+  snapshot(1);
+  last().ears.closed({});
+  assert.equal(stream.status.retryInMs, 500);
+});
+
+test('a_hole_is_filled_by_asking_again_and_then_by_a_snapshot', async () => {
+  const { time, opened, last, told, event, snapshot } = make();
+  snapshot(5);
+  event(8);
+  await time.pass(0);
+  assert.deepEqual(last().cursor, { epoch: 1, seq: 5 });
+  assert.ok(opened[0].isClosed);
+  event(8);
+  await time.pass(0);
+  assert.equal(last().cursor, undefined);
+  snapshot(9);
+  event(10);
+  assert.deepEqual(told, ['snapshot 5', 'snapshot 9', 10]);
+});
+
+test('a_resync_drops_the_number', () => {
+  const { last, told, event, snapshot } = make();
+  snapshot(5);
+  last().ears.resync();
+  snapshot(3, 2);
+  event(4, 2);
+  assert.deepEqual(told, ['snapshot 5', 'snapshot 3', 4]);
+});
+
+test('an_event_of_another_epoch_is_a_hole', async () => {
+  const { time, last, told, event, snapshot } = make();
+  snapshot(5);
+  event(6, 2);
+  await time.pass(0);
+  assert.deepEqual(last().cursor, { epoch: 1, seq: 5 });
+  assert.deepEqual(told, ['snapshot 5']);
+});
+
+test('t23_where_sockets_are_blocked_it_goes_down_to_polling_and_back_up_later', async () => {
+  const { time, stream, last, snapshot } = make();
+  for (const way of ['socket', 'socket', 'sse', 'sse']) {
+    assert.equal(last().name, way);
+    last().ears.closed({});
+    await time.pass(stream.status.retryInMs);
+  }
+  assert.equal(last().name, 'poll');
+  snapshot(1);
+  assert.deepEqual(stream.status, { state: 'polling', way: 'poll' });
+  await time.pass(60_000);
+  assert.equal(last().name, 'socket');
+});
+
+test('a_stream_that_a_proxy_holds_back_has_failed', async () => {
+  const { time, last, stream } = make();
+  await time.pass(10_000);
+  assert.equal(stream.status.state, 'waiting');
+  await time.pass(500);
+  await time.pass(10_000);
+  assert.equal(last().name, 'sse');
+});
+
+test('whoever_is_not_let_in_does_not_knock_again', async () => {
+  const { time, stream, opened, last } = make();
+  last().ears.closed({ refused: true });
+  assert.equal(stream.status.state, 'refused');
+  await time.pass(600_000);
+  assert.equal(opened.length, 1);
+  stream.start();
+  assert.equal(opened.length, 2);
+});
+
+test('a_server_that_restarts_is_back_within_a_second', () => {
+  const { stream, last, snapshot } = make();
+  snapshot(1);
+  last().ears.closed({ soon: true });
+  assert.ok(stream.status.retryInMs <= 1_000);
+});
+
+test('a_network_that_returns_ends_the_waiting', async () => {
+  const { stream, opened, last } = make();
+  last().ears.closed({});
+  stream.nudge();
+  assert.equal(opened.length, 2);
+  last().ears.alive();
+  stream.nudge();
+  assert.equal(last().probes, 1);
+});
+
+test('a_connection_that_was_given_up_is_not_heard', async () => {
+  const { opened, told, stream } = make();
+  stream.stop();
+  opened[0].ears.snapshot({ epoch: 1, seq: 9, items: [], claims: [] });
+  opened[0].ears.closed({});
+  assert.deepEqual(told, []);
+  assert.equal(stream.status.state, 'stopped');
+});

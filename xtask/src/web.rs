@@ -1,0 +1,24 @@
+//! Tests what browsers get: the types, the logic under a clock of its own, and the SDK against the server.
+
+use std::process::{Command, Stdio};
+
+use crate::cargo::{self, Workspace};
+use crate::server;
+
+/// Runs it. Packages are installed by the lock file.
+pub fn test(workspace: &Workspace) -> Result<(), String> {
+    npm(&["ci"], None)?;
+    npm(&["run", "types"], None)?;
+    npm(&["test"], None)?;
+    let program = server::build(workspace)?;
+    npm(&["run", "test:server"], Some(program.as_os_str()))
+}
+
+fn npm(arguments: &[&str], program: Option<&std::ffi::OsStr>) -> Result<(), String> {
+    let mut command = Command::new("npm");
+    command.args(arguments).current_dir(cargo::root().join("web")).stdin(Stdio::null());
+    if let Some(program) = program {
+        command.env("TENURE_BIN", program);
+    }
+    cargo::run_command(command, &format!("npm {}", arguments.join(" ")))
+}
