@@ -95,6 +95,7 @@ mod tests {
     use super::*;
 
     /// The field that is refused, in an image of 100 × 50.
+    #[expect(clippy::needless_pass_by_value, reason = "a literal reads better")]
     fn check(geometry: Geometry, refused: Option<&str>) {
         let field = match geometry.check(100, 50) {
             Err(Refusal::Invalid { field, .. }) => Some(field),

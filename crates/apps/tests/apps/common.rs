@@ -4,6 +4,8 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tenure_apps::files::InMemory;
+use tenure_apps::labels::Labels;
 use tenure_apps::{Actor, Desk, Permission, Refusal, RequestKey};
 use tenure_core::{CollectionKey, Event, Hash, Principal};
 use tenure_engine::{Engine, ManualClock, Options};
@@ -31,6 +33,11 @@ impl Office {
         let store = Lent { store: Some(store), lending: lent.clone() };
         let engine = Engine::start(store, clock.clone(), Options::default()).expect("starts");
         Self { desk: Desk::new(engine.clone()), engine, clock, lent }
+    }
+
+    /// The application that keeps files, which are gone with it.
+    pub(crate) fn labels(&self) -> Labels {
+        Labels::new(self.desk.clone(), Arc::new(InMemory::default()))
     }
 
     /// Time passes. Nobody sweeps until somebody asks.

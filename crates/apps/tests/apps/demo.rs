@@ -1,11 +1,8 @@
 //! The demonstration.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use tenure_apps::demo::{People, load};
-use tenure_apps::files::InMemory;
-use tenure_apps::labels::Labels;
 use tenure_apps::tasks::{TaskQuery, Tasks};
 
 use crate::common::{Office, person};
@@ -16,7 +13,7 @@ async fn the_demonstration_has_a_dozen_tasks_in_every_state() {
     let office = Office::new();
     let people = People { admin: person("root"), editors: [person("ana"), person("bruno")] };
     let tasks = Tasks::new(office.desk.clone());
-    let labels = Labels::new(office.desk.clone(), Arc::new(InMemory::default()));
+    let labels = office.labels();
     for _ in 0..2 {
         load(&office.desk, &labels, &people).await.expect("loads");
         let list = tasks.list(&person("ana"), TaskQuery::default()).await.expect("reads").tasks;

@@ -36,11 +36,31 @@ const PERMISSIONS: &[(Permission, Roles)] = &[
     (Permission::JobsRun, Roles::WRITE),
 ];
 
-/// What is an application's own, the permission for its locks, and the routes that write it. A collection
-/// that ends in a slash stands for a whole kind, of which the application may have some items only.
-const OWNED: &[(&str, fn(&ItemId) -> bool, Permission, &str)] = &[
-    (tenure_apps::tasks::COLLECTION, |_| true, Permission::InventoryManage, "/tasks"),
-    ("image/", tenure_apps::labels::is_own, Permission::LabelsManage, "/api/v1/projects"),
+/// What is an application's own.
+struct Owned {
+    /// The collection; one that ends in a slash stands for a whole kind.
+    collection: &'static str,
+    /// The items in it that are.
+    is_own: fn(&ItemId) -> bool,
+    /// What its locks need.
+    permission: Permission,
+    /// What writes it.
+    routes: &'static str,
+}
+
+const OWNED: &[Owned] = &[
+    Owned {
+        collection: tenure_apps::tasks::COLLECTION,
+        is_own: |_| true,
+        permission: Permission::InventoryManage,
+        routes: "/tasks",
+    },
+    Owned {
+        collection: "image/",
+        is_own: tenure_apps::labels::is_own,
+        permission: Permission::LabelsManage,
+        routes: "/api/v1/projects",
+    },
 ];
 
 /// The general routes give nobody more than an application's own: its documents are written through it,
@@ -48,8 +68,8 @@ const OWNED: &[(&str, fn(&ItemId) -> bool, Permission, &str)] = &[
 pub(crate) fn check_owned(caller: &Caller, asked: &Asked) -> Result<(), Problem> {
     let (collection, key) = (&asked.collection, asked.collection.as_str());
     let covers = |known: &str| known == key || known.ends_with('/') && key.starts_with(known);
-    let owned = OWNED.iter().find(|(known, ..)| covers(known));
-    let Some((_, is_own, permission, routes)) = owned else { return Ok(()) };
+    let owned = OWNED.iter().find(|owned| covers(owned.collection));
+    let Some(Owned { is_own, permission, routes, .. }) = owned else { return Ok(()) };
     let writes = match &asked.verb {
         Verb::PutItem(put) => is_own(&put.write.item),
         Verb::DeleteItem { item, .. } => is_own(item),

@@ -1,11 +1,13 @@
 //! A server with something to lose: collections, items, claims, keys.
 
 use std::fmt::Write;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request};
 use serde_json::{Value, json};
+use tenure_apps::files::InMemory;
 use tenure_engine::{Engine, ManualClock, Options};
 use tenure_server::identity::{Identity, Secret, ServerSecret, Settings};
 use tenure_server::{App, Metrics, Rates, router, shield};
@@ -55,7 +57,7 @@ impl World {
         let identity = Identity::new(engine.clone(), settings).expect("an identity");
         identity.start().expect("starts");
         identity.bootstrap(Some(Secret::new(ADMIN))).await.expect("a first key");
-        let app = App::with(engine.clone(), identity, Metrics::new());
+        let app = App::with(engine.clone(), identity, Metrics::new(), Arc::new(InMemory::default()));
         let (routes, _) = router(app.clone());
         let router = shield(routes, &app, Rates::new([]), Vec::new());
         let known = furnish(&router).await;
