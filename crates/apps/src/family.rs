@@ -59,7 +59,11 @@ impl Family {
         let from = after.filter(|after| *after > start.as_str()).unwrap_or(&start);
         let cursor = |id| ItemId::new(id).map_err(|_| Refusal::invalid("after", "is no cursor"));
         // The family of everything begins with nothing.
-        let mut after = if from.is_empty() { None } else { Some(cursor(from)?) };
+        let mut after = if from.is_empty() {
+            None
+        } else {
+            Some(ItemId::new(from).map_err(|_| Refusal::invalid("after", "is no cursor"))?)
+        };
         let (mut rows, mut scanned) = (Vec::new(), 0);
         loop {
             let filter = ItemFilter { held: None, status: status.cloned(), after: after.clone() };

@@ -28,3 +28,10 @@ pub use family::{Family, Listed};
 pub use lock::{Lock, LockState, Person};
 pub use refusal::{Refusal, Result};
 pub use time::Time;
+
+/// The item is an application's own: its document is written by the application alone, since every rule of
+/// the application would be worth nothing if anybody could write around it. Without an item: some item of the
+/// collection is.
+pub fn is_own(collection: &CollectionKey, item: Option<&ItemId>) -> bool {
+    tasks::is_own(collection) || jobs::is_own(collection) || labels::is_own(collection, item)
+}

@@ -105,14 +105,6 @@ impl Refusal {
         }
     }
 
-    /// Which command of a group was refused.
-    pub(crate) fn index(&self) -> Option<usize> {
-        match self {
-            Self::Engine { index, .. } => *index,
-            _ => None,
-        }
-    }
-
     /// Asking again may help, and nothing happened: the engine or its store has no time or room for it now.
     pub fn is_temporary(&self) -> bool {
         match self {
@@ -121,6 +113,14 @@ impl Refusal {
             }
             Self::Store(error) => !error.is_fatal(),
             _ => false,
+        }
+    }
+
+    /// Which command of a group was refused.
+    pub(crate) fn index(&self) -> Option<usize> {
+        match self {
+            Self::Engine { index, .. } => *index,
+            _ => None,
         }
     }
 

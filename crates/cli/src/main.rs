@@ -1,6 +1,7 @@
 //! The binary `tenure`.
 
 mod bench;
+mod child;
 mod exit;
 mod look;
 mod manage;
@@ -9,6 +10,7 @@ mod remote;
 mod run;
 mod serve;
 mod store;
+mod worker;
 
 use std::process::ExitCode;
 
@@ -35,6 +37,9 @@ enum Command {
     /// Hold a claim around a command.
     #[command(after_help = run::EXIT_CODES)]
     Run(run::Run),
+    /// Run queued analyses by a command.
+    #[command(after_help = worker::HELP)]
+    Worker(worker::Worker),
     /// List claims.
     Ls(look::Ls),
     /// Explain an item, or show a claim.
@@ -82,6 +87,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve.run(),
         Command::Config(config) => config.run(),
         Command::Run(run) => run.run(),
+        Command::Worker(worker) => worker.run(),
         Command::Ls(ls) => ls.run(),
         Command::Show(show) => show.run(),
         Command::Watch(watch) => watch.run(),

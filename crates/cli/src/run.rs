@@ -1,9 +1,8 @@
 //! `tenure run`: a claim around a command. The command never runs on without it: when the claim is lost,
 //! or may be before long, the command is stopped before the deadline.
 
-mod child;
-
 use std::future::IntoFuture;
+use std::io::{ErrorKind, IsTerminal};
 use std::time::Duration;
 
 use clap::Args;
@@ -11,9 +10,9 @@ use tenure_client::{Claim, Error, Moment, State};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::bench::Result;
-use crate::exit::{Exit, LOST, NOT_ACQUIRED};
+use crate::child::Child;
+use crate::exit::{CANNOT_RUN, Exit, LOST, NOT_ACQUIRED, NOT_THERE};
 use crate::remote::{Remote, block_on};
-use child::Child;
 
 pub(crate) const EXIT_CODES: &str = "Exit codes: the command's own (128 and the signal's number if one ended it); \
 11 the claim could not be had; 20 the claim was lost and the command stopped; 64 wrong usage; 69 no server; 77 the \
@@ -69,13 +68,13 @@ impl Run {
 
     /// Runs the command as long as the claim can be counted on; its exit code.
     async fn hold(&self, claim: &Claim, signals: &mut Signals) -> Result<i32> {
-        let mut child = Child::start(&self.command, claim)?;
+        let mut child = self.start(claim)?;
         let grace = GRACE_MAX.min(self.ttl / 4);
         let mut states = claim.states();
         loop {
             let stop_at = claim.deadline().minus(grace);
             tokio::select! {
-                code = child.wait() => return code,
+                code = child.wait() => return Ok(code?),
                 number = signals.next() => child.pass(number),
                 () = stop_at.reached() => {
                     // A heartbeat may just have moved it.
@@ -95,6 +94,23 @@ impl Run {
                 }
             }
         }
+    }
+
+    fn start(&self, claim: &Claim) -> Result<Child> {
+        let Some((program, arguments)) = self.command.split_first() else {
+            return Err("there is no command".into());
+        };
+        let mut command = tokio::process::Command::new(program);
+        command
+            .args(arguments)
+            .env("TENURE_CLAIM", claim.id())
+            .env("TENURE_TOKEN", claim.token().to_string());
+        // At a terminal the command shares our group, or it could not read its keys.
+        let started = Child::start(command, !std::io::stdin().is_terminal());
+        Ok(started.map_err(|error| {
+            let code = if error.kind() == ErrorKind::NotFound { NOT_THERE } else { CANNOT_RUN };
+            Exit::new(code, format!("{}: {error}", program.display()))
+        })?)
     }
 
     /// TERM, then KILL: in the grace time, and in any case before the deadline.
@@ -122,24 +138,28 @@ impl Run {
     }
 }
 
-/// The signals that are passed on.
-struct Signals(Vec<(i32, Signal)>);
+/// The signals that are heard.
+pub(crate) struct Signals(Vec<(i32, Signal)>);
 
 impl Signals {
+    /// All that a command may want to hear of.
     fn listen() -> std::io::Result<Self> {
-        let kinds = [
+        Self::of(&[
             SignalKind::hangup(),
             SignalKind::interrupt(),
             SignalKind::quit(),
             SignalKind::terminate(),
             SignalKind::user_defined1(),
             SignalKind::user_defined2(),
-        ];
-        let listened = kinds.into_iter().map(|kind| Ok((kind.as_raw_value(), signal(kind)?)));
+        ])
+    }
+
+    pub(crate) fn of(kinds: &[SignalKind]) -> std::io::Result<Self> {
+        let listened = kinds.iter().map(|kind| Ok((kind.as_raw_value(), signal(*kind)?)));
         Ok(Self(listened.collect::<std::io::Result<_>>()?))
     }
 
-    async fn next(&mut self) -> i32 {
+    pub(crate) async fn next(&mut self) -> i32 {
         std::future::poll_fn(|cx| {
             for (number, signal) in &mut self.0 {
                 if signal.poll_recv(cx).is_ready() {

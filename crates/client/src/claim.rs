@@ -180,6 +180,21 @@ impl Claim {
         Ok(info)
     }
 
+    /// Ends it by a route that does so in one commit with something else. Heartbeats wait meanwhile.
+    pub(crate) async fn end_by(&self, call: Call) -> Result<(), Error> {
+        let _turn = self.shared.turn.lock().await;
+        let answer = self.shared.http.nothing(call).await;
+        match &answer {
+            Ok(()) => self.shared.lose(Lost::Completed),
+            Err(error) => {
+                if let Some(lost) = Lost::of(error) {
+                    self.shared.lose(lost);
+                }
+            }
+        }
+        answer
+    }
+
     /// Lets go, and waits until the server knows.
     pub async fn release(self) -> Result<(), Error> {
         self.keeper.abort();

@@ -23,7 +23,7 @@
 //! and after it never. When the server cannot be reached it is [`State::Uncertain`] first, and lost at the
 //! deadline.
 //!
-//! Read in this order: `claim` (the guard), `acquire`, `watch`, then `calls`.
+//! Read in this order: `claim` (the guard), `acquire`, `watch`, then `calls` and `jobs`.
 
 mod acquire;
 mod calls;
@@ -31,6 +31,7 @@ mod claim;
 mod clock;
 mod error;
 mod http;
+mod jobs;
 mod lost;
 mod types;
 mod watch;
@@ -42,6 +43,7 @@ pub use calls::{AuditFilter, ClaimsFilter};
 pub use claim::{Claim, State};
 pub use clock::Moment;
 pub use error::{Error, Problem};
+pub use jobs::{Analysis, AnalysisError};
 pub use lost::Lost;
 pub use types::{
     Beat, ClaimInfo, ClaimState, EndReason, Event, Explanation, Holder, Item, KeyInfo, KindPolicy, Queue,

@@ -49,6 +49,8 @@ impl Roles {
     pub const MANAGE: Self = Self(Self::ADMIN.0 | 1 << Role::Editor as u8);
     /// Who may claim and write.
     pub const WRITE: Self = Self(Self::ADMIN.0 | 1 << Role::Editor as u8 | 1 << Role::Worker as u8);
+    /// Who runs jobs.
+    pub const RUN: Self = Self(Self::ADMIN.0 | 1 << Role::Worker as u8);
     /// Everyone who is signed in.
     pub const READ: Self = Self(Self::WRITE.0 | 1 << Role::Viewer as u8);
 
@@ -128,6 +130,10 @@ const WRITE: May = May::Roles { own: Roles::WRITE, other: Roles::WRITE };
 const MANAGE_OWN: May = May::Roles { own: Roles::MANAGE, other: Roles::NONE };
 /// An application's own things, whoever holds them.
 const MANAGE: May = May::Roles { own: Roles::MANAGE, other: Roles::MANAGE };
+/// Jobs, of which another worker may run some.
+const RUN_OWN: May = May::Roles { own: Roles::RUN, other: Roles::NONE };
+/// Jobs, whoever runs them.
+const RUN: May = May::Roles { own: Roles::RUN, other: Roles::RUN };
 const ADMIN: May = May::Roles { own: Roles::ADMIN, other: Roles::ADMIN };
 
 /// The route of sockets.
@@ -200,6 +206,15 @@ pub const TABLE: &[Rule] = &[
     rule("POST", "/api/v1/locks/release", MANAGE_OWN, Group::Write),
     rule("POST", "/api/v1/locks/heartbeat", MANAGE_OWN, Group::Write),
     rule("GET", "/api/v1/projects/{id}/locks", READ, Group::Read),
+    rule("POST", "/analyses", WRITE, Group::Write),
+    rule("GET", "/analyses", READ, Group::Read),
+    rule("GET", "/analyses/{id}", READ, Group::Read),
+    // Another's lock is no error to these: the answer says whose it is.
+    rule("POST", "/analyses/{id}/lock", RUN, Group::Write),
+    rule("POST", "/analyses/{id}/lock/refresh", RUN_OWN, Group::Write),
+    rule("POST", "/analyses/{id}/lock/release", RUN, Group::Write),
+    rule("POST", "/analyses/{id}/complete", RUN_OWN, Group::Write),
+    rule("POST", "/internal/tasks/analysis", RUN, Group::Write),
     rule("GET", "/openapi.json", May::Anyone, Group::Free),
     rule("GET", "/docs", May::Anyone, Group::Free),
     rule("GET", "/docs/problems", May::Anyone, Group::Free),

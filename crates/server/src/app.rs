@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tenure_apps::Desk;
 use tenure_apps::files::{Files, InMemory};
+use tenure_apps::jobs::Workshop;
 use tenure_apps::labels::Labels;
 use tenure_core::{Claim, CollectionKey, Command, Policy, Verb, seen_at};
 use tenure_engine::{Answer, Engine, Reader, Request, StoreError};
@@ -38,6 +39,8 @@ struct Inner {
     stopping: watch::Sender<bool>,
     /// Walking all chains reads everything: one walk at a time.
     verifying: Semaphore,
+    /// Where the server itself runs analyses.
+    workshop: Workshop,
 }
 
 impl App {
@@ -49,12 +52,33 @@ impl App {
         Self::with(engine, identity, Metrics::new(), Arc::new(InMemory::default()))
     }
 
-    /// Around a running engine, with a place for files.
+    /// Around a running engine, with a place for files and the analysis that is built in.
     pub fn with(engine: Engine, identity: Identity, metrics: Metrics, files: Arc<dyn Files>) -> Self {
+        Self::with_workshop(engine, identity, metrics, files, Workshop::default())
+    }
+
+    /// The same, where analyses are run otherwise.
+    pub fn with_workshop(
+        engine: Engine,
+        identity: Identity,
+        metrics: Metrics,
+        files: Arc<dyn Files>,
+        workshop: Workshop,
+    ) -> Self {
         let (verifying, stopping) = (Semaphore::new(1), watch::Sender::new(false));
         let (hub, uploading) = (Hub::default(), Semaphore::new(UPLOADS_MAX));
         let labels = Labels::new(Desk::new(engine.clone()), files);
-        Self(Arc::new(Inner { engine, identity, metrics, labels, uploading, hub, stopping, verifying }))
+        Self(Arc::new(Inner {
+            engine,
+            identity,
+            metrics,
+            labels,
+            uploading,
+            hub,
+            stopping,
+            verifying,
+            workshop,
+        }))
     }
 
     /// The application of images and annotations.
@@ -75,6 +99,11 @@ impl App {
     /// The server's figures.
     pub fn metrics(&self) -> &Metrics {
         &self.0.metrics
+    }
+
+    /// Where the server itself runs analyses.
+    pub(crate) fn workshop(&self) -> &Workshop {
+        &self.0.workshop
     }
 
     /// The texts of events that somebody follows.

@@ -31,6 +31,7 @@ const TAGS: &[(&str, &str)] = &[
     ("batch", "Many commands in one request."),
     ("tasks", "Inventory tasks, processed by one editor at a time, and the stock that they change."),
     ("labels", "Images, annotated by one person at a time, and their versioned annotations."),
+    ("jobs", "Analyses that a queue may deliver twice and that run once."),
     ("audit", "The log of every change, and the proof that nobody changed it."),
     ("policies", "A kind's numbers."),
     ("identity", "API keys, browser sessions, socket tickets."),

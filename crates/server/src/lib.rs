@@ -31,6 +31,7 @@ mod problem;
 mod rate;
 mod router;
 mod routes;
+mod runner;
 mod schema;
 mod serve;
 mod socket;
@@ -53,6 +54,7 @@ pub use net::Network;
 pub use problem::Problem;
 pub use rate::{Rate, Rates};
 pub use router::{router, router_with};
+pub use runner::{HttpRunner, RunnerSettings};
 pub use serve::{ServeError, Server, serve, shield};
 
 use utoipa_axum::router::OpenApiRouter;

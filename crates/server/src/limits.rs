@@ -104,3 +104,5 @@ pub const SOCKET_IN_FLIGHT_MAX: usize = 1_024;
 pub const SOCKET_ID_BYTES_MAX: usize = 128;
 /// Time for the last words to a socket that is closed.
 pub const SOCKET_CLOSE_MAX: Duration = Duration::from_secs(5);
+/// The head of a runner's answer. Its body is an analysis' result, which has a limit of its own.
+pub const RUNNER_HEAD_BYTES_MAX: usize = 16 * 1024;

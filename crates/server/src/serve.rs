@@ -79,6 +79,7 @@ impl Server {
     pub async fn open(config: &Config, engine: Engine, metrics: Metrics) -> Result<Self, ServeError> {
         let tls = config.tls().map_err(ServeError::Config)?;
         let trusted = config.trusted_proxies().map_err(ServeError::Config)?;
+        let workshop = config.workshop().map_err(ServeError::Config)?;
         let settings = config.identity().map_err(ServeError::Config)?;
         let identity = Identity::new(engine.clone(), settings).map_err(ServeError::Identity)?;
         let unbound = |source| ServeError::Listen { address: config.listen, source };
@@ -87,7 +88,7 @@ impl Server {
         identity.start().map_err(ServeError::Store)?;
         let first_key = identity.bootstrap(config.admin_key.clone()).await.map_err(ServeError::Identity)?;
         let files = Arc::new(Folder::new(config.files_folder()));
-        let app = App::with(engine, identity, metrics, files);
+        let app = App::with_workshop(engine, identity, metrics, files, workshop);
         let limits = config.accept_limits(&trusted);
         let rates = Rates::new(config.rate_groups());
         Ok(Self { app, listener, address, tls, limits, rates, trusted, first_key })

@@ -3,8 +3,9 @@
 use tenure_core::{Expect, ItemId, Refusal as Rule, Reply, Verb};
 
 use super::model::AnalysisDoc;
-use super::{Analysis, ID_BYTES_MAX, INPUT_BYTES_MAX, Jobs, NewAnalysis};
+use super::{Analysis, INPUT_BYTES_MAX, Jobs, NewAnalysis};
 use crate::desk::status;
+use crate::text::code;
 use crate::{Actor, Done, Permission, Refusal, Result, put};
 
 impl Jobs {
@@ -12,7 +13,7 @@ impl Jobs {
     pub async fn create(&self, actor: &Actor, new: NewAnalysis) -> Result<Done<Analysis>> {
         actor.require(Permission::JobsQueue)?;
         let id = match new.id {
-            Some(id) => checked(id)?,
+            Some(id) => code("id", &id)?.to_owned(),
             None => self.desk.fresh_id("a-"),
         };
         let id = ItemId::new(id)?;
@@ -48,14 +49,6 @@ impl Jobs {
         let analysis = self.get(actor, made.as_str())?;
         Ok(done.show(analysis))
     }
-}
-
-fn checked(id: String) -> Result<String> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    if id.is_empty() || id.len() > ID_BYTES_MAX || !id.bytes().all(is_plain) || id == "." || id == ".." {
-        return Err(Refusal::invalid("id", "has 1 to 64 of A-Z, a-z, 0-9 and . _ -"));
-    }
-    Ok(id)
 }
 
 fn check_input(input: &str) -> Result<()> {

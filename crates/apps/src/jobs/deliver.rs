@@ -86,7 +86,7 @@ impl Jobs {
             // A retry: the first request took the lock, and must not run twice.
             let analysis = self.analysis(id)?;
             if analysis.data.finished_under == Some(claim.number) {
-                let done = Done { replayed: true, ..self.finished(&analysis, taken.at_ms) };
+                let done = Done { replayed: true, ..finished(&analysis, taken.at_ms) };
                 return Ok(Taken::Settled(done));
             }
             let now_ms = self.desk.now_ms();
@@ -141,7 +141,7 @@ impl Jobs {
                 let analysis = self.analysis(&id)?;
                 let status = analysis.item.status.as_str();
                 tracing::info!(analysis = &*id, token = claim.token, status, "analysis finished");
-                Ok(self.finished(&analysis, at_ms))
+                Ok(finished(&analysis, at_ms))
             }
             Err(refusal) => self.lost(&id, &claim, refusal),
         }
@@ -205,7 +205,7 @@ impl Jobs {
         }
         let (analysis, now_ms) = (self.analysis(id)?, self.desk.now_ms());
         if analysis.data.finished_under == Some(claim.number) {
-            return Ok(self.finished(&analysis, now_ms));
+            return Ok(finished(&analysis, now_ms));
         }
         let policy = self.desk.policy(self.collection.kind())?;
         if policy.is_some_and(|policy| policy.finished.contains(&analysis.item.status)) {
@@ -223,13 +223,6 @@ impl Jobs {
         Ok(Done { value: delivery, at_ms, replayed: false })
     }
 
-    /// What became of an analysis that this delivery finished.
-    fn finished(&self, analysis: &Document<AnalysisDoc>, at_ms: i64) -> Done<Delivery> {
-        let outcome = if analysis.data.error.is_none() { Outcome::Completed } else { Outcome::Failed };
-        let value = Delivery { outcome, reason: None, status: analysis.item.status.clone() };
-        Done { value, at_ms, replayed: false }
-    }
-
     /// Gives the lock back unused. If that fails it runs out by itself.
     async fn let_go(&self, actor: &Actor, id: &str, claim: &Claim) {
         let release = Verb::Release { claim: claim.number };
@@ -241,4 +234,11 @@ impl Jobs {
             _ => {}
         }
     }
+}
+
+/// What became of an analysis that this delivery finished.
+fn finished(analysis: &Document<AnalysisDoc>, at_ms: i64) -> Done<Delivery> {
+    let outcome = if analysis.data.error.is_none() { Outcome::Completed } else { Outcome::Failed };
+    let value = Delivery { outcome, reason: None, status: analysis.item.status.clone() };
+    Done { value, at_ms, replayed: false }
 }

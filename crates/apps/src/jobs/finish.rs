@@ -4,7 +4,7 @@ use tenure_core::command::Complete;
 use tenure_core::{Json, Verb};
 
 use super::model::AnalysisDoc;
-use super::{Analysis, Failure, Finish, Jobs, RESULT_BYTES_MAX};
+use super::{Analysis, Failure, Finish, Jobs, RESULT_BYTES_MAX, result_of};
 use crate::desk::status;
 use crate::{Actor, Document, Done, Permission, Refusal, Result};
 
@@ -43,11 +43,9 @@ impl Jobs {
 /// What came of a run, made fit to be kept.
 pub(super) fn bounded(outcome: Result<Json, Failure>) -> Result<Json, Failure> {
     match outcome {
-        Ok(result) if result.as_str().len() > RESULT_BYTES_MAX => {
-            Err(Failure::new("result_too_large", "the result is larger than 16 KiB"))
-        }
+        Ok(result) => result_of(result.as_str().as_bytes()),
         Err(failure) if failure.check().is_err() => Err(Failure::new("failed", &failure.to_string())),
-        outcome => outcome,
+        failed => failed,
     }
 }
 

@@ -34,7 +34,7 @@ pub use model::{
     Analysis, AnalysisPage, AnalysisQuery, Delivery, Finish, Hold, Locked, NewAnalysis, NotAcquired, Outcome,
     Refreshed, Released,
 };
-pub use runner::{Failure, Job, Pace, Runner, Running, Stop, Stopper, WallPace};
+pub use runner::{Failure, Job, Pace, Runner, Running, Stop, Stopper, WallPace, result_of};
 pub use text::TextAnalyst;
 
 use crate::{Desk, Document, Family, Refusal, Result};
@@ -43,11 +43,14 @@ use model::AnalysisDoc;
 /// Where analyses live.
 pub const COLLECTION: &str = "analysis/queue";
 
+/// Its items are written by the application alone.
+pub(crate) fn is_own(collection: &CollectionKey) -> bool {
+    collection.as_str() == COLLECTION
+}
+
 /// Nothing else lives there.
 const ANALYSES: Family = Family("");
 
-/// An id that the caller chose: it stands in URLs and in logs.
-pub const ID_BYTES_MAX: usize = 64;
 /// The input, as JSON writes it. With the result beside it, it is one document of the engine.
 pub const INPUT_BYTES_MAX: usize = 40 * 1024;
 /// The result, as JSON writes it.

@@ -12,7 +12,7 @@ use tenure_core::Json;
 use tokio::sync::watch;
 use utoipa::ToSchema;
 
-use super::{MESSAGE_BYTES_MAX, REASON_BYTES_MAX};
+use super::{MESSAGE_BYTES_MAX, REASON_BYTES_MAX, RESULT_BYTES_MAX};
 
 /// What is to be run.
 #[derive(Clone, Debug)]
@@ -84,6 +84,15 @@ impl fmt::Display for Failure {
     }
 }
 
+/// What a program or a server said, as a result: JSON as it is, any other text as a string.
+pub fn result_of(said: &[u8]) -> Result<Json, Failure> {
+    let text = String::from_utf8_lossy(said);
+    let text = text.trim();
+    let result = Json::parse(text, "result").or_else(|_| Json::of(&text));
+    let too_large = || Failure::new("result_too_large", "the result is larger than 16 KiB");
+    result.ok().filter(|result| result.as_str().len() <= RESULT_BYTES_MAX).ok_or_else(too_large)
+}
+
 /// Tells a run when to stop.
 #[derive(Clone, Debug)]
 pub struct Stop(watch::Receiver<bool>);
@@ -141,5 +150,19 @@ mod tests {
         assert_eq!(failure.check(), Ok(()));
         let accents = Failure::new("exit", &"é".repeat(MESSAGE_BYTES_MAX + 1));
         assert_eq!(accents.message.chars().count(), MESSAGE_BYTES_MAX / 2);
+    }
+
+    #[test]
+    fn what_is_said_is_json_or_a_text() {
+        let check = |said: &[u8], expected: Option<&str>| {
+            assert_eq!(result_of(said).ok().map(|json| json.as_str().to_owned()).as_deref(), expected);
+        };
+        check(b" {\"words\": 9}\n", Some("{\"words\": 9}"));
+        check(b"42", Some("42"));
+        check(b"nine words\n", Some("\"nine words\""));
+        check(b"\xff", Some("\"\u{fffd}\""));
+        check(b"", Some("\"\""));
+        check(&[b'x'; RESULT_BYTES_MAX - 1], None);
+        check(&[b'['; 10_000], Some(&format!("\"{}\"", "[".repeat(10_000))));
     }
 }

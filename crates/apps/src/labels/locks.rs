@@ -11,7 +11,8 @@ use tenure_engine::ClaimFilter;
 use super::images::denied;
 use super::model::ImageDoc;
 use super::{IMAGES, ImageAt, LOCKS_MAX, Labels, LockAnswer, LockedBy, Open, Released};
-use crate::{Actor, Desk, Document, Done, Person, Refusal, Result, Time};
+
+use crate::{Actor, Document, Done, Person, Refusal, Result, Time};
 
 impl Labels {
     /// Locks an image for the actor; again: refreshes. Another's lock is an answer too.

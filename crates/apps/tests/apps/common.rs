@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tenure_apps::demo::{People, load};
 use tenure_apps::files::InMemory;
 use tenure_apps::labels::Labels;
 use tenure_apps::{Actor, Desk, Permission, Refusal, RequestKey};
@@ -24,6 +25,12 @@ pub(crate) struct Office {
 }
 
 impl Office {
+    /// What every application has to show.
+    pub(crate) async fn load_demo(&self, people: &People) {
+        let labels = Labels::new(self.desk.clone(), Arc::new(InMemory::default()));
+        load(&self.desk, &labels, people).await.expect("the demonstration loads");
+    }
+
     pub(crate) fn new() -> Self {
         Self::over(Memory::default(), ManualClock::at(START_MS))
     }

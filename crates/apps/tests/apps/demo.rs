@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tenure_apps::demo::{People, load};
+use tenure_apps::demo::People;
 use tenure_apps::tasks::{TaskQuery, Tasks};
 
 use crate::common::{Office, person};
@@ -15,7 +15,7 @@ async fn the_demonstration_has_a_dozen_tasks_in_every_state() {
     let tasks = Tasks::new(office.desk.clone());
     let labels = office.labels();
     for _ in 0..2 {
-        load(&office.desk, &labels, &people).await.expect("loads");
+        office.load_demo(&people).await;
         let list = tasks.list(&person("ana"), TaskQuery::default()).await.expect("reads").tasks;
         assert_eq!(list.len(), 12);
         let mut count: BTreeMap<String, usize> = BTreeMap::new();

@@ -5,3 +5,4 @@ mod bench;
 mod process;
 mod run;
 mod serve;
+mod worker;

@@ -1,6 +1,7 @@
 //! The applications' routes. A handler parses, says who asks, calls the application and renders; what may
 //! be done and what comes of it is the application's and the engine's.
 
+mod jobs;
 mod labels;
 mod served;
 mod tasks;
@@ -11,7 +12,8 @@ use std::fmt;
 use axum::http::StatusCode;
 use serde::Serialize;
 use tenure_apps::{Actor, Desk, Done, Permission, Refusal, RequestKey};
-use tenure_core::{ItemId, Verb};
+use tenure_core::Verb;
+use tenure_core::command::Complete;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::access::{Role, Roles};
@@ -22,68 +24,55 @@ use crate::{App, Caller, Problem};
 
 /// Every application's routes, with their part of the document.
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::default().merge(tasks::routes()).merge(labels::routes())
+    OpenApiRouter::default().merge(tasks::routes()).merge(labels::routes()).merge(jobs::routes())
 }
 
 /// The refusals that are a route's own, by application.
-pub(crate) const REFUSALS: &[&[crate::document::Refusals]] = &[tasks::REFUSALS, labels::REFUSALS];
+pub(crate) const REFUSALS: &[&[crate::document::Refusals]] =
+    &[tasks::REFUSALS, labels::REFUSALS, jobs::REFUSALS];
 
 /// Which roles have a permission. The access table says the same by route.
 const PERMISSIONS: &[(Permission, Roles)] = &[
     (Permission::InventoryManage, Roles::MANAGE),
     (Permission::Override, Roles::ADMIN),
     (Permission::LabelsManage, Roles::MANAGE),
-    (Permission::JobsRun, Roles::WRITE),
+    (Permission::JobsQueue, Roles::WRITE),
+    (Permission::JobsRun, Roles::RUN),
 ];
 
-/// What is an application's own.
-struct Owned {
-    /// The collection; one that ends in a slash stands for a whole kind.
-    collection: &'static str,
-    /// The items in it that are.
-    is_own: fn(&ItemId) -> bool,
-    /// What its locks need.
-    permission: Permission,
-    /// What writes it.
-    routes: &'static str,
-}
-
-const OWNED: &[Owned] = &[
-    Owned {
-        collection: tenure_apps::tasks::COLLECTION,
-        is_own: |_| true,
-        permission: Permission::InventoryManage,
-        routes: "/tasks",
-    },
-    Owned {
-        collection: "image/",
-        is_own: tenure_apps::labels::is_own,
-        permission: Permission::LabelsManage,
-        routes: "/api/v1/projects",
-    },
+/// Collections of one application, with the permission for their locks.
+const LOCKS: &[(&str, Permission)] = &[
+    (tenure_apps::tasks::COLLECTION, Permission::InventoryManage),
+    (tenure_apps::jobs::COLLECTION, Permission::JobsRun),
 ];
 
 /// The general routes give nobody more than an application's own: its documents are written through it,
 /// and its locks need its permission. An administrator may mend what is broken; the audit log says so.
 pub(crate) fn check_owned(caller: &Caller, asked: &Asked) -> Result<(), Problem> {
-    let (collection, key) = (&asked.collection, asked.collection.as_str());
-    let covers = |known: &str| known == key || known.ends_with('/') && key.starts_with(known);
-    let owned = OWNED.iter().find(|owned| covers(owned.collection));
-    let Some(Owned { is_own, permission, routes, .. }) = owned else { return Ok(()) };
-    let writes = match &asked.verb {
-        Verb::PutItem(put) => is_own(&put.write.item),
-        Verb::DeleteItem { item, .. } => is_own(item),
-        Verb::Complete(_) => true,
-        _ => false,
-    };
     let permissions = permissions_of(caller.role);
-    if writes && !permissions.contains(&Permission::Override) {
-        return Err(Problem::forbidden(format!("{collection} is written through {routes}")));
+    if writes_own(asked) && !permissions.contains(&Permission::Override) {
+        let detail = format!("what is in {} is written by its application; use its routes", asked.collection);
+        return Err(Problem::forbidden(detail));
     }
-    if !permissions.contains(permission) {
-        return Err(Refusal::Forbidden { permission: *permission }.into());
+    let locks = LOCKS.iter().find(|(known, _)| *known == asked.collection.as_str());
+    match locks {
+        Some((_, permission)) if !permissions.contains(permission) => {
+            Err(Refusal::Forbidden { permission: *permission }.into())
+        }
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+/// It writes an application's document.
+fn writes_own(asked: &Asked) -> bool {
+    let own = |item| tenure_apps::is_own(&asked.collection, item);
+    match &asked.verb {
+        Verb::PutItem(put) => own(Some(&put.write.item)),
+        Verb::DeleteItem { item, .. } => own(Some(item)),
+        Verb::Complete(Complete { status: None, data: None, items, .. }) if items.is_empty() => false,
+        Verb::Complete(_) => own(None),
+        _ => false,
+    }
 }
 
 /// Where the applications work.

@@ -5,11 +5,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tenure_apps::jobs::{TextAnalyst, Workshop};
+
 use super::{Config, ConfigError};
 use crate::access::Group;
 use crate::identity::{Algorithm, JwtSettings, Secret, ServerSecret, SessionTimes, Settings, demo_people};
 use crate::net::Network;
 use crate::rate::Rate;
+use crate::runner::{HttpRunner, RunnerSettings};
 use crate::tls::Tls;
 
 impl Config {
@@ -25,6 +28,7 @@ impl Config {
         }
         errors.extend(self.tls().err());
         errors.extend(self.jwt_settings().err());
+        errors.extend(self.workshop().err());
         errors
     }
 
@@ -46,6 +50,10 @@ impl Config {
         if self.database_url.is_some() && self.files.dir.is_none() {
             let reason = "is not set: files stay on the node that they were uploaded to";
             warnings.push(ConfigError::new("files.dir", reason));
+        }
+        if self.jobs.runner_url.as_ref().is_some_and(|url| url.starts_with("http://")) {
+            let reason = "sends analyses, and the key if there is one, without TLS";
+            warnings.push(ConfigError::new("jobs.runner_url", reason));
         }
         warnings
     }
@@ -94,6 +102,16 @@ impl Config {
                 let name = group.name().unwrap_or("");
                 wrong(&format!("rates.{name}.burst"), "must be at least 1, or nothing would ever pass");
             }
+        }
+        let jobs = &self.jobs;
+        if !(1..=1_000).contains(&jobs.at_once) {
+            wrong("jobs.at_once", "must be 1 to 1,000");
+        }
+        if !(100..=3_600_000).contains(&jobs.timeout_ms) {
+            wrong("jobs.timeout_ms", "must be 100 to 3,600,000");
+        }
+        if !(100..=jobs.timeout_ms).contains(&jobs.connect_timeout_ms) {
+            wrong("jobs.connect_timeout_ms", "must be 100 to jobs.timeout_ms");
         }
         if !(60..=366 * 24 * 3_600).contains(&self.sessions.absolute_s) {
             wrong("sessions.absolute_s", "must be a minute to a year");
@@ -190,6 +208,29 @@ impl Config {
             people: if self.demo { demo_people() } else { Vec::new() },
             allowed_origins: self.network.allowed_origins.clone(),
         })
+    }
+
+    /// Where analyses are run: here, or by whoever listens at the configured URL.
+    pub(crate) fn workshop(&self) -> Result<Workshop, ConfigError> {
+        let jobs = &self.jobs;
+        // A size that is wrong is named where numbers are checked.
+        let at_once = jobs.at_once.clamp(1, 1_000);
+        let mut allowed = Vec::new();
+        for (index, network) in jobs.allowed_networks.iter().enumerate() {
+            let wrong = |reason| ConfigError::new(format!("jobs.allowed_networks[{index}]"), reason);
+            allowed.push(network.parse::<Network>().map_err(wrong)?);
+        }
+        let Some(url) = &jobs.runner_url else { return Ok(Workshop::new(TextAnalyst, at_once)) };
+        let settings = RunnerSettings {
+            key: jobs.runner_key.clone(),
+            ca_file: jobs.runner_ca_file.clone(),
+            connect_time: Duration::from_millis(jobs.connect_timeout_ms),
+            time: Duration::from_millis(jobs.timeout_ms),
+            allowed,
+        };
+        let runner = HttpRunner::new(url, settings)
+            .map_err(|(key, reason)| ConfigError::new(format!("jobs.{key}"), reason))?;
+        Ok(Workshop::new(runner, at_once))
     }
 
     pub(crate) fn rate_groups(&self) -> [(Group, Rate); 5] {

@@ -122,6 +122,25 @@ pub(super) const KEYS: &[Key] = &[
         Takes::List,
         "Other sites whose pages may use sessions and sockets: https://app.example.",
     ),
+    key(
+        "jobs.at_once",
+        Takes::Number,
+        "Analyses that this server runs at once; more are told to come later.",
+    ),
+    key(
+        "jobs.runner_url",
+        Takes::Text,
+        "Run analyses by posting them here: https://host/path. Not set: the built-in analysis of texts.",
+    ),
+    key("jobs.runner_key", Takes::Text, "Sent to it as Authorization: Bearer."),
+    key("jobs.runner_ca_file", Takes::Text, "Trust these certificates instead of the system's, as PEM."),
+    key("jobs.connect_timeout_ms", Takes::Number, "Time to find it and to connect."),
+    key("jobs.timeout_ms", Takes::Number, "Time for one analysis there."),
+    key(
+        "jobs.allowed_networks",
+        Takes::List,
+        "Addresses that are not public and may be posted to all the same: 10.1.0.0/16.",
+    ),
 ];
 
 /// The known key that was probably meant.

@@ -88,6 +88,8 @@ pub struct Config {
     pub sessions: Sessions,
     /// Proxies and sites.
     pub network: Networks,
+    /// Who runs analyses.
+    pub jobs: Jobs,
 }
 
 /// Uploaded files.
@@ -206,6 +208,26 @@ pub struct Networks {
     pub allowed_origins: Vec<String>,
 }
 
+/// Who runs analyses.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Jobs {
+    /// At once.
+    pub at_once: usize,
+    /// Where they are posted; not set, the built-in analysis runs.
+    pub runner_url: Option<String>,
+    /// What proves this server to it.
+    pub runner_key: Option<Secret>,
+    /// The certificates that it is known by.
+    pub runner_ca_file: Option<PathBuf>,
+    /// Time to connect.
+    pub connect_timeout_ms: u64,
+    /// Time for the whole run.
+    pub timeout_ms: u64,
+    /// Networks that are not public and may be posted to.
+    pub allowed_networks: Vec<String>,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -225,6 +247,7 @@ impl Default for Config {
             jwt: Jwt::default(),
             sessions: Sessions::default(),
             network: Networks::default(),
+            jobs: Jobs::default(),
         }
     }
 }
@@ -282,6 +305,20 @@ impl Default for Jwt {
 impl Default for Sessions {
     fn default() -> Self {
         Self { idle_s: 8 * 3_600, absolute_s: 7 * 24 * 3_600 }
+    }
+}
+
+impl Default for Jobs {
+    fn default() -> Self {
+        Self {
+            at_once: tenure_apps::jobs::AT_ONCE_DEFAULT,
+            runner_url: None,
+            runner_key: None,
+            runner_ca_file: None,
+            connect_timeout_ms: 5_000,
+            timeout_ms: 60_000,
+            allowed_networks: Vec::new(),
+        }
     }
 }
 

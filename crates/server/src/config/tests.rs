@@ -66,6 +66,12 @@ fn full() -> Config {
             kinds_claim: Some("k".to_owned()),
             ..Jwt::default()
         },
+        jobs: Jobs {
+            runner_url: Some("https://runner.example/run".to_owned()),
+            runner_key: secret(),
+            runner_ca_file: path(),
+            ..Jobs::default()
+        },
         ..Config::default()
     }
 }
@@ -130,6 +136,21 @@ fn wrong_values_are_named_with_their_key() {
         "not-there.pem",
     );
     check("[jwt]\nroles = { boss = \"king\" }", "jwt.roles.boss", "king");
+    check("[jobs]\nat_once = 0", "jobs.at_once", "1 to");
+    check("[jobs]\ntimeout_ms = 4000000", "jobs.timeout_ms", "100 to");
+    check("[jobs]\nconnect_timeout_ms = 70000", "jobs.connect_timeout_ms", "timeout_ms");
+    check("[jobs]\nallowed_networks = [\"ten\"]", "jobs.allowed_networks[0]", "ten");
+    for url in
+        ["ftp://h/x", "runner.example/run", "https://u:p@h/x", "https:///x", "http://h:0/x", "http://h/#x"]
+    {
+        check(&format!("[jobs]\nrunner_url = \"{url}\""), "jobs.runner_url", "https://host/path");
+    }
+    check("[jobs]\nrunner_url = \"http://169.254.169.254/x\"", "jobs.runner_url", "not public");
+    check(
+        "[jobs]\nrunner_url = \"https://h/x\"\nrunner_ca_file = \"not-there.pem\"",
+        "jobs.runner_ca_file",
+        "not-there.pem",
+    );
     check("listen = ", "config", "");
 }
 

@@ -9,5 +9,7 @@ mod faulty;
 mod server;
 
 mod access;
+mod jobs;
 mod labels;
+mod runner;
 mod tasks;

@@ -102,8 +102,8 @@ async fn t01_processing_locks_it_for_everyone_to_see() {
     assert_eq!((&task["status"], &task["lock"]), (&json!("processing"), &lock));
     let listed = s.get("vera:viewer", "/tasks?locked=true").await.status(200).json();
     assert_eq!(listed["tasks"][0]["lock"], lock);
-    let items = json!([{"item": id_of(&path), "why": "held", "holder": person("ana"), "since": NOW,
-        "expires_at": at(180_000)}]);
+    let items = json!([{"item": id_of(&path), "why": "held", "holder": person("ana"), "session": null,
+        "since": NOW, "expires_at": at(180_000)}]);
     let refusal = s.post("bea", &format!("{path}/process"), json!({})).await;
     refusal.refuses(409, "held", json!({"items": items, "retry_after": 180}));
 }

@@ -97,8 +97,14 @@ impl Server {
 
     /// Around an engine that runs.
     pub(crate) fn around(engine: Engine, clock: ManualClock) -> Self {
+        Self::of(App::new(engine), clock)
+    }
+
+    /// Around an application that was put together by hand.
+    pub(crate) fn of(app: App, clock: ManualClock) -> Self {
         let (home, fault) = Default::default();
-        let (router, api) = router(App::new(engine.clone()));
+        let engine = app.engine().clone();
+        let (router, api) = router(app);
         let router = router.layer(from_fn(check_access));
         let api = serde_json::to_value(api).expect("a document is JSON");
         Self { router, api, clock, engine, home, fault }

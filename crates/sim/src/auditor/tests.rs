@@ -6,7 +6,7 @@ use tenure_core::command::{Acquire, How};
 use tenure_core::event::{Completed, End, Grant, GrantedItem, Written};
 use tenure_core::{
     Claim, CollectionKey, Command, EndReason, Event, Fact, Hash, ItemId, Policy, Principal, Reply, Sealed,
-    Status, Verb, decide,
+    SessionId, Status, Verb, decide,
 };
 use tenure_engine::{Answer, Delivery, Idempotency, Refused};
 use tenure_store::memory::Memory;
@@ -243,7 +243,9 @@ impl Bench {
 
     fn verb_acquire(items: &[&str], wait_ms: Option<i64>) -> Verb {
         let items = items.iter().map(|id| item(id)).collect();
-        Verb::Acquire(Acquire { items, wait_ms, ..Acquire::default() })
+        // Everyone has one session, so that who asks again comes again.
+        let session = SessionId::new("only").ok();
+        Verb::Acquire(Acquire { items, session, wait_ms, ..Acquire::default() })
     }
 
     fn ask(&mut self, actor: &str, verb: Verb) -> u64 {
@@ -388,6 +390,20 @@ fn i12_an_answer_is_not_that_of_any_serial_order() {
         *how = How::Existing;
     }
     assert_eq!(broken(bench.judge(&bench.seen(&[request], vec![(request, answer)]))), "I12");
+}
+
+/// J4: the answer of the session that holds, given to another one of the same principal.
+#[test]
+fn i12_a_claim_that_is_exclusive_to_a_session_is_given_to_another() {
+    let mut bench = Bench::new();
+    bench.acquire("ana", "x");
+    let own = bench.ask("ana", Bench::verb_acquire(&["x"], None));
+    let answer = bench.carry_out(own);
+    assert!(answer.outcome.is_ok());
+    let session = SessionId::new("another").ok();
+    let acquire = Acquire { items: vec![item("x")], session, ..Acquire::default() };
+    let other = bench.ask("ana", Verb::Acquire(acquire));
+    assert_eq!(broken(bench.judge(&bench.seen(&[other], vec![(other, answer)]))), "I12");
 }
 
 #[test]

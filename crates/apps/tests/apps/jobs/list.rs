@@ -1,7 +1,7 @@
 //! Queueing and looking.
 
 use tenure_apps::Refusal;
-use tenure_apps::demo::{People, load};
+use tenure_apps::demo::People;
 use tenure_apps::jobs::{AnalysisQuery, NewAnalysis};
 use tenure_core::Status;
 
@@ -109,7 +109,7 @@ async fn a_list_comes_in_pages_without_inputs_and_results() {
 async fn the_demonstration_shows_every_state() {
     let w = World::new();
     let people = People { admin: person("root"), editors: [person("ana"), person("bruno")] };
-    load(&w.office.desk, &w.office.labels(), &people).await.expect("is loaded");
+    w.office.load_demo(&people).await;
     let rows = w.jobs.list(&w.wes, AnalysisQuery::default()).await.expect("is read").analyses;
     let count = |word: &str| rows.iter().filter(|row| row.status.as_str() == word).count();
     assert_eq!(
@@ -122,6 +122,6 @@ async fn the_demonstration_shows_every_state() {
         assert!(result.as_str().starts_with(&format!(r#"{{"language":{{"code":"{code}""#)), "{result:?}");
     }
     let before = w.office.commits();
-    load(&w.office.desk, &w.office.labels(), &people).await.expect("is there");
+    w.office.load_demo(&people).await;
     assert_eq!(w.office.commits(), before);
 }

@@ -9,6 +9,7 @@ use hdrhistogram::Histogram;
 use indicatif::ProgressBar;
 use memchr::memmem;
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 
 use super::claims::id_of;
 use super::run::Step;
@@ -123,6 +124,8 @@ pub(crate) struct Audience {
     heard: Rc<Heard>,
     collection: String,
     count: u64,
+    /// They listen until this is dropped.
+    _listening: JoinSet<()>,
 }
 
 /// What all sockets have heard, and one buffer for them all: one of them reads at a time.
@@ -151,7 +154,7 @@ impl Audience {
             pinged: Cell::new(false),
             buffer: RefCell::new(vec![0; 64 * 1024]),
         });
-        let mut opening = tokio::task::JoinSet::new();
+        let (mut opening, mut listening) = (JoinSet::new(), JoinSet::new());
         let mut left = count;
         loop {
             while left > 0 && opening.len() < OPENING {
@@ -162,14 +165,14 @@ impl Audience {
             let Some(opened) = opening.join_next().await else { break };
             let (stream, before) = opened??.into_parts();
             let heard = heard.clone();
-            tokio::task::spawn_local(async move {
+            listening.spawn_local(async move {
                 if let Err(error) = listen(stream, before, &heard).await {
                     heard.failed.borrow_mut().get_or_insert(error);
                 }
             });
             bar.inc(1);
         }
-        Ok(Self { heard, collection: collection.to_owned(), count })
+        Ok(Self { heard, collection: collection.to_owned(), count, _listening: listening })
     }
 
     /// Lets so many events happen and waits until each socket has heard each.

@@ -49,7 +49,7 @@ async fn e08_a_key_of_another_kind_opens_nothing() {
 }
 
 /// L2, L9: nobody gets around the application by writing its documents as plain items, alone, in a batch or
-/// while completing a claim.
+/// while completing a claim. An administrator may mend.
 #[tokio::test]
 async fn e08_the_applications_documents_are_written_by_it_alone() {
     let s = server().await;

@@ -1,49 +1,45 @@
-//! The command, and what is sent to it.
+//! A process that runs under a claim, and the signals that are sent to it.
 
-use std::ffi::OsString;
-use std::io::{ErrorKind, IsTerminal};
 use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use tenure_client::Claim;
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 
-use crate::bench::Result;
-use crate::exit::{CANNOT_RUN, Exit, NOT_THERE};
-
-pub(super) struct Child {
+pub(crate) struct Child {
     process: tokio::process::Child,
     pid: Option<Pid>,
-    /// At a terminal the command shares our group, or it could not read its keys; otherwise it leads one of
-    /// its own, and what it starts is stopped with it.
+    /// It leads a group of its own, and what it starts is stopped with it.
     leads_group: bool,
     code: Option<i32>,
 }
 
 impl Child {
-    pub(super) fn start(command: &[OsString], claim: &Claim) -> Result<Self> {
-        let Some((program, arguments)) = command.split_first() else {
-            return Err("there is no command".into());
-        };
-        let leads_group = !std::io::stdin().is_terminal();
-        let mut command = tokio::process::Command::new(program);
-        command
-            .args(arguments)
-            .env("TENURE_CLAIM", claim.id())
-            .env("TENURE_TOKEN", claim.token().to_string())
-            .kill_on_drop(true);
+    pub(crate) fn start(mut command: Command, leads_group: bool) -> std::io::Result<Self> {
+        command.kill_on_drop(true);
         if leads_group {
             command.process_group(0);
         }
-        let process = command.spawn().map_err(|error| {
-            let code = if error.kind() == ErrorKind::NotFound { NOT_THERE } else { CANNOT_RUN };
-            Exit::new(code, format!("{}: {error}", program.display()))
-        })?;
+        let process = command.spawn()?;
         let pid = process.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         Ok(Self { process, pid, leads_group, code: None })
     }
 
+    /// The same, with pipes to talk to it.
+    pub(crate) fn start_piped(
+        mut command: Command,
+    ) -> std::io::Result<(Self, ChildStdin, ChildStdout, ChildStderr)> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = Self::start(command, true)?;
+        let process = &mut child.process;
+        match (process.stdin.take(), process.stdout.take(), process.stderr.take()) {
+            (Some(stdin), Some(stdout), Some(stderr)) => Ok((child, stdin, stdout, stderr)),
+            _ => Err(std::io::Error::other("a pipe is missing")),
+        }
+    }
+
     /// Its exit code, as shells say it.
-    pub(super) async fn wait(&mut self) -> Result<i32> {
+    pub(crate) async fn wait(&mut self) -> std::io::Result<i32> {
         let status = self.process.wait().await?;
         let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
         self.code = Some(code);
@@ -51,7 +47,7 @@ impl Child {
     }
 
     /// Hands on a signal that we got.
-    pub(super) fn pass(&self, number: i32) {
+    pub(crate) fn pass(&self, number: i32) {
         // The terminal has sent these to everyone in the group already.
         let from_keys = number == Signal::INT.as_raw() || number == Signal::QUIT.as_raw();
         if (!from_keys || self.leads_group)
@@ -61,11 +57,11 @@ impl Child {
         }
     }
 
-    pub(super) fn terminate(&self) {
+    pub(crate) fn terminate(&self) {
         self.send(Signal::TERM);
     }
 
-    pub(super) fn kill(&self) {
+    pub(crate) fn kill(&self) {
         self.send(Signal::KILL);
     }
 
