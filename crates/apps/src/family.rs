@@ -57,7 +57,6 @@ impl Family {
         let start = format!("{}{beginning}", self.0);
         // A cursor from elsewhere lists nothing outside of the family.
         let from = after.filter(|after| *after > start.as_str()).unwrap_or(&start);
-        let cursor = |id| ItemId::new(id).map_err(|_| Refusal::invalid("after", "is no cursor"));
         // The family of everything begins with nothing.
         let mut after = if from.is_empty() {
             None

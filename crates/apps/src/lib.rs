@@ -22,6 +22,8 @@ pub mod tasks;
 mod text;
 mod time;
 
+use tenure_core::{CollectionKey, ItemId};
+
 pub use actor::{Actor, Permission, RequestKey};
 pub use desk::{Desk, Document, Done, put};
 pub use family::{Family, Listed};

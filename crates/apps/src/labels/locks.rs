@@ -12,7 +12,7 @@ use super::images::denied;
 use super::model::ImageDoc;
 use super::{IMAGES, ImageAt, LOCKS_MAX, Labels, LockAnswer, LockedBy, Open, Released};
 
-use crate::{Actor, Document, Done, Person, Refusal, Result, Time};
+use crate::{Actor, Desk, Document, Done, Person, Refusal, Result, Time};
 
 impl Labels {
     /// Locks an image for the actor; again: refreshes. Another's lock is an answer too.

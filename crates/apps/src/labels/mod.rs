@@ -144,9 +144,10 @@ impl AnnotationId {
     }
 }
 
-/// Projects, images and annotations are the application's, and are written through it alone.
-pub fn is_own(item: &ItemId) -> bool {
-    [PROJECT, IMAGES, ANNOTATIONS].into_iter().any(|family| family.has(item.as_str()))
+/// Projects, images and annotations are the application's.
+pub(crate) fn is_own(collection: &CollectionKey, item: Option<&ItemId>) -> bool {
+    let mut families = [PROJECT, IMAGES, ANNOTATIONS].into_iter();
+    collection.kind() == KIND && item.is_none_or(|item| families.any(|family| family.has(item.as_str())))
 }
 
 /// Who may write to an image and its annotations: whoever likes while nobody else has it locked, or, with a

@@ -90,6 +90,11 @@ impl Tasks {
     }
 }
 
+/// Everything in the collection is the application's.
+pub(crate) fn is_own(collection: &CollectionKey) -> bool {
+    collection.as_str() == COLLECTION
+}
+
 fn line_id(task: &ItemId, number: usize) -> Result<ItemId> {
     LINES.id(&format!("{task}-{number}"))
 }

@@ -42,11 +42,6 @@ impl Office {
         Self { desk: Desk::new(engine.clone()), engine, clock, lent }
     }
 
-    /// The application that keeps files, which are gone with it.
-    pub(crate) fn labels(&self) -> Labels {
-        Labels::new(self.desk.clone(), Arc::new(InMemory::default()))
-    }
-
     /// Time passes. Nobody sweeps until somebody asks.
     pub(crate) fn pass(&self, by_ms: i64) {
         self.clock.advance(by_ms);

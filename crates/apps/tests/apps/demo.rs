@@ -13,7 +13,6 @@ async fn the_demonstration_has_a_dozen_tasks_in_every_state() {
     let office = Office::new();
     let people = People { admin: person("root"), editors: [person("ana"), person("bruno")] };
     let tasks = Tasks::new(office.desk.clone());
-    let labels = office.labels();
     for _ in 0..2 {
         office.load_demo(&people).await;
         let list = tasks.list(&person("ana"), TaskQuery::default()).await.expect("reads").tasks;

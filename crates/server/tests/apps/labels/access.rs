@@ -72,12 +72,21 @@ async fn e08_the_applications_documents_are_written_by_it_alone() {
         assert_eq!(each["answers"][0]["status"], 403);
     }
     assert_eq!(seq().await, before);
-    // A lock is a claim like any other, and is let go like one.
+    // A lock is a claim like any other; what ends it writes nothing.
     let claim = json!({"collection": "image/streets", "items": [image]});
     let (claim, _) = s.post("bea", "/v1/claims", claim).await.claim();
     let complete = format!("/v1/claims/{claim}/complete");
     s.post("bea", &complete, json!({"data": {}})).await.code(403, "forbidden");
     s.post("bea", &complete, json!({"status": "done"})).await.code(403, "forbidden");
-    s.delete("bea", &format!("/v1/claims/{claim}")).await.status(204);
+    s.post("bea", &complete, json!({})).await.status(200);
     assert_eq!(s.get("bea", &format!("{PROJECT}/images/{image}")).await.json()["lock"]["state"], "free");
+}
+
+/// L3: the general routes lock an image for nobody whom the application would refuse.
+#[tokio::test]
+async fn e08_a_claim_on_an_image_needs_the_applications_permission() {
+    let s = server().await;
+    let claim = json!({"collection": "image/streets", "items": [image(&s).await]});
+    s.post("wes:worker", "/v1/claims", claim.clone()).await.code(403, "forbidden");
+    s.post("ana", "/v1/claims", claim).await.status(201);
 }

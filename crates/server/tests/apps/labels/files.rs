@@ -16,7 +16,7 @@ use crate::server::{Call, Reply, Server};
 
 const IMAGES: &str = "/api/v1/projects/streets/images";
 
-fn picture(width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
+pub(super) fn picture(width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
     let image = RgbImage::from_fn(width, height, |x, y| Rgb([x.to_le_bytes()[0], y.to_le_bytes()[0], 128]));
     let mut bytes = Cursor::new(Vec::new());
     DynamicImage::from(image).write_to(&mut bytes, format).expect("is written");
