@@ -133,17 +133,24 @@ fn a_backup_under_load_has_everything_that_was_answered_before_it() {
     let (parent, dir) = folder();
     let mut store = Embedded::open(&dir, &options()).unwrap();
     let (answered, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+    // What is compared with grows with the square of the steps: however slow a backup is, there are few.
+    let steps_max = AtomicU64::new(0);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut number = 0;
             while !stop.load(Ordering::Relaxed) {
+                if number >= steps_max.load(Ordering::Acquire) {
+                    std::thread::yield_now();
+                    continue;
+                }
                 step(&mut store, number).unwrap();
                 number += 1;
                 answered.store(number, Ordering::Release);
             }
         });
         for round in 0..5 {
-            while answered.load(Ordering::Acquire) < 50 * (round + 1) {
+            steps_max.store(100 * (round + 1), Ordering::Release);
+            while answered.load(Ordering::Acquire) < 100 * round + 20 {
                 std::thread::yield_now();
             }
             let target = parent.path().join(format!("backup-{round}"));

@@ -12,35 +12,29 @@ pub(super) fn is_public(address: IpAddr) -> bool {
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
-    let is_special = match (a, b, c) {
-        // This network, private ones, this machine, link-local (metadata services are there), multicast,
-        // reserved, broadcast.
-        (0 | 10 | 127 | 224..=255, _, _) | (169, 254, _) | (172, 16..=31, _) | (192, 168, _) => true,
-        // Behind a provider's NAT; protocol assignments; benchmarks.
-        (100, 64..=127, _) | (192, 0, 0) | (198, 18..=19, _) => true,
-        // Documentation, and the old relays of 6to4.
-        (192, 0, 2) | (198, 51, 100) | (203, 0, 113) | (192, 88, 99) => true,
-        _ => false,
-    };
-    !is_special
+    // This network, private ones, this machine, multicast, reserved, broadcast; link-local, where metadata
+    // services are.
+    let is_inside =
+        matches!((a, b), (0 | 10 | 127 | 224..=255, _) | (169, 254) | (172, 16..=31) | (192, 168));
+    // Behind a provider's NAT; protocol assignments; benchmarks.
+    let is_borrowed = matches!((a, b, c), (100, 64..=127, _) | (192, 0, 0) | (198, 18..=19, _));
+    // Documentation, and the old relays of 6to4.
+    let is_nobody = matches!((a, b, c), (192, 0, 2) | (198, 51, 100) | (203, 0, 113) | (192, 88, 99));
+    !is_inside && !is_borrowed && !is_nobody
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
-    let [a, b, ..] = address.segments();
-    let bits = address.to_bits();
-    let low = |shift: u32| {
-        let [o1, o2, o3, o4] = u32::try_from((bits >> shift) & 0xffff_ffff).unwrap_or(0).to_be_bytes();
-        Ipv4Addr::new(o1, o2, o3, o4)
+    let v4 = |high: u16, low: u16| {
+        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+        is_public_v4(Ipv4Addr::new(a, b, c, d))
     };
-    match (a, b) {
+    match address.segments() {
         // What leads to an address of IPv4 is as public as that is: NAT64 and 6to4.
-        (0x64, 0xff9b) if bits >> 32 & 0xffff_ffff_ffff_ffff == 0 => is_public_v4(low(0)),
-        (0x2002, _) => is_public_v4(low(80)),
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => v4(high, low),
         // Tunnels of Teredo, and documentation.
-        (0x2001, 0 | 0xdb8) | (0x3fff, 0..=0xfff) => false,
+        [0x2001, 0 | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => false,
         // Only this eighth is given out at all.
-        (0x2000..=0x3fff, _) => true,
-        _ => false,
+        [first, ..] => (0x2000..=0x3fff).contains(&first),
     }
 }
 

@@ -19,8 +19,10 @@ impl Beliefs {
     /// Whoever asks for another phase or an end relies on nothing until it is answered.
     pub(crate) fn asked(&mut self, asked: &Asked) {
         let claim = match &asked.command.verb {
-            Verb::Advance { claim } | Verb::Release { claim } | Verb::Cancel { claim } => *claim,
-            Verb::Enter { claim, .. } => *claim,
+            Verb::Advance { claim }
+            | Verb::Enter { claim, .. }
+            | Verb::Release { claim }
+            | Verb::Cancel { claim } => *claim,
             Verb::Complete(complete) => complete.claim,
             _ => return,
         };

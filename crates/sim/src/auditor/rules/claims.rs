@@ -156,9 +156,8 @@ impl Trial<'_> {
             return false;
         }
         match (self.policy.session_exclusive, &claim.session, session) {
-            (false, _, _) => true,
+            (false, _, _) | (true, None, None) => true,
             (true, Some(theirs), Some(ours)) => theirs == ours,
-            (true, None, None) => true,
             (true, _, _) => false,
         }
     }
