@@ -3,6 +3,7 @@
 use std::fmt;
 
 use tenure_core::Refusal as Rule;
+use tenure_core::limits::ITEM_ID_BYTES_MAX;
 use tenure_engine::{Refused, StoreError};
 
 use crate::{Permission, Person};
@@ -82,9 +83,14 @@ impl Refusal {
         Self::Invalid { field: field.into(), message: message.into() }
     }
 
-    /// No such thing.
+    /// No such thing. An id longer than any there is comes back cut off.
     pub fn not_found(what: &'static str, id: impl fmt::Display) -> Self {
-        Self::NotFound { what, id: id.to_string() }
+        let mut id = id.to_string();
+        if id.len() > ITEM_ID_BYTES_MAX {
+            id.truncate(id.floor_char_boundary(ITEM_ID_BYTES_MAX));
+            id.push('…');
+        }
+        Self::NotFound { what, id }
     }
 
     /// What the engine refused.

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::desk::status;
 use crate::family::page_size;
-use crate::{Actor, Document, Done, Listed, Person, Refusal, Result, Time, put, text};
+use crate::{Actor, Desk, Document, Done, Listed, Person, Refusal, Result, Time, put, text};
 
 /// What an annotation's id leads to.
 struct Found {
@@ -59,7 +59,7 @@ impl Labels {
                 put(&id, &status("saved"), &document, Expect::Absent, Some(guard))?,
             ]))
         };
-        let done = self.desk.change(actor, &project.collection, "annotate", plan).await;
+        let done = self.desk.change(actor, &project.collection, Desk::OWN_STEP, plan).await;
         let done = done.inspect_err(|refusal| denied(actor, image, "annotate", refusal))?;
         let annotation = show(&project.id, &Document::of(done.written(ANNOTATIONS)?)?);
         Ok(done.show(annotation))
@@ -108,7 +108,8 @@ impl Labels {
         let item = &annotation.item;
         let (expect, guard) = (Expect::Version(edit.version), guard(&image.item, edit.token));
         let write = put(&item.id, &item.status, &document, expect, Some(guard))?;
-        let done = self.desk.change_once(actor, &project.collection, "edit", || Ok(write.clone())).await;
+        let done =
+            self.desk.change_once(actor, &project.collection, Desk::OWN_STEP, || Ok(write.clone())).await;
         let done = done.map_err(|refusal| unknown(id, refusal));
         let done = done.inspect_err(|refusal| denied(actor, image.item.id.as_str(), "edit", refusal))?;
         let annotation = show(&project.id, &Document::of(done.written(ANNOTATIONS)?)?);
@@ -136,7 +137,7 @@ impl Labels {
         };
         // Only the count was read; the annotation is as the actor says, or the answer is no.
         let is_race = |refusal: &Refusal| refusal.index() == Some(1);
-        let step = (actor, &project.collection, "delete");
+        let step = (actor, &project.collection, Desk::OWN_STEP);
         let done = self.desk.change_unless_raced(step, is_race, plan).await;
         let done = done.map_err(|refusal| unknown(id, refusal));
         let done = done.inspect_err(|refusal| denied(actor, image.item.id.as_str(), "delete", refusal))?;

@@ -15,7 +15,8 @@ use super::{
 use crate::family::page_size;
 use crate::files::FileId;
 use crate::{
-    Actor, Document, Done, Listed, Lock, LockState, Permission, Person, Refusal, Result, Time, put, text,
+    Actor, Desk, Document, Done, Listed, Lock, LockState, Permission, Person, Refusal, Result, Time, put,
+    text,
 };
 
 /// Which of an image's files.
@@ -145,7 +146,7 @@ impl Labels {
             still_open(&policy, &image)?;
             Ok(Some(image.put(&edit.status, &image.data, None)?))
         };
-        let done = self.desk.change_if(actor, &project.collection, "edit-image", plan).await;
+        let done = self.desk.change_if(actor, &project.collection, Desk::OWN_STEP, plan).await;
         let done = done.inspect_err(|refusal| denied(actor, id, "status", refusal))?;
         let image = self.show_image(actor, &project, &self.image(&project, id)?)?;
         Ok(match done {
@@ -206,7 +207,7 @@ impl Labels {
             let id = IMAGES.id(&self.desk.fresh_id(""))?;
             put(&id, &status, &document, Expect::Absent, None)
         };
-        let done = self.desk.change(actor, &project.collection, "add-image", plan).await?;
+        let done = self.desk.change(actor, &project.collection, Desk::OWN_STEP, plan).await?;
         let image = self.show_image(actor, project, &Document::of(done.written(IMAGES)?)?)?;
         Ok(done.show(image))
     }

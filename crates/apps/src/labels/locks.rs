@@ -12,7 +12,7 @@ use super::images::denied;
 use super::model::ImageDoc;
 use super::{IMAGES, ImageAt, LOCKS_MAX, Labels, LockAnswer, LockedBy, Open, Released};
 
-use crate::{Actor, Document, Done, Person, Refusal, Result, Time};
+use crate::{Actor, Desk, Document, Done, Person, Refusal, Result, Time};
 
 impl Labels {
     /// Locks an image for the actor; again: refreshes. Another's lock is an answer too.
@@ -79,17 +79,17 @@ impl Labels {
         &self,
         actor: &Actor,
         at: &ImageAt,
-        step: &str,
+        action: &str,
         plan: impl Fn(&Document<ImageDoc>) -> Result<Verb>,
     ) -> Result<Done> {
         let asked = async {
             let project = self.for_change(actor, &at.project_id)?;
             let image = self.image(&project, &at.image_id)?.item.id.clone();
             let plan = || plan(&self.image(&project, image.as_str())?);
-            let done = self.desk.change(actor, &project.collection, step, plan).await;
+            let done = self.desk.change(actor, &project.collection, Desk::OWN_STEP, plan).await;
             done.map_err(|refusal| self.desk.plain(&project.collection, &image, refusal))
         };
-        asked.await.inspect_err(|refusal| denied(actor, &at.image_id, step, refusal))
+        asked.await.inspect_err(|refusal| denied(actor, &at.image_id, action, refusal))
     }
 
     fn show_own(&self, done: Done) -> Result<Done<LockAnswer>> {

@@ -218,6 +218,7 @@ pub struct ImagePage {
     "class_id": "car"}))]
 pub struct NewAnnotation {
     /// Where it is.
+    #[serde(deserialize_with = "super::geometry::read")]
     pub geometry: Geometry,
     /// What it is.
     #[schema(pattern = "^[A-Za-z0-9._-]{1,64}$", example = "car")]
@@ -233,6 +234,7 @@ pub struct NewAnnotation {
     "class_id": "car", "version": 1}))]
 pub struct EditAnnotation {
     /// Where it is.
+    #[serde(deserialize_with = "super::geometry::read")]
     pub geometry: Geometry,
     /// What it is.
     #[schema(pattern = "^[A-Za-z0-9._-]{1,64}$", example = "car")]

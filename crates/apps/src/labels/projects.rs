@@ -26,7 +26,7 @@ impl Labels {
         let document = ProjectDoc { name, owner, created_at_ms };
         let made = put(&PROJECT.id("")?, &status("open"), &document, Expect::Absent, None)?;
         let group = Verb::Group(vec![Verb::CreateCollection, made]);
-        let done = self.desk.change_once(actor, &collection, "create", || Ok(group.clone())).await?;
+        let done = self.desk.change_once(actor, &collection, Desk::OWN_STEP, || Ok(group.clone())).await?;
         let document = Document::of(done.written(PROJECT)?)?;
         Ok(done.show(show(&Open { id, collection, document })))
     }

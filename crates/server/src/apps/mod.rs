@@ -40,8 +40,10 @@ const PERMISSIONS: &[(Permission, Roles)] = &[
     (Permission::JobsRun, Roles::RUN),
 ];
 
-/// Collections of one application, with the permission for their locks.
+/// Collections of one application, with the permission for their locks. One that ends in a slash stands for
+/// a whole kind.
 const LOCKS: &[(&str, Permission)] = &[
+    ("image/", Permission::LabelsManage),
     (tenure_apps::tasks::COLLECTION, Permission::InventoryManage),
     (tenure_apps::jobs::COLLECTION, Permission::JobsRun),
 ];
@@ -54,7 +56,9 @@ pub(crate) fn check_owned(caller: &Caller, asked: &Asked) -> Result<(), Problem>
         let detail = format!("what is in {} is written by its application; use its routes", asked.collection);
         return Err(Problem::forbidden(detail));
     }
-    let locks = LOCKS.iter().find(|(known, _)| *known == asked.collection.as_str());
+    let key = asked.collection.as_str();
+    let covers = |known: &str| known == key || known.ends_with('/') && key.starts_with(known);
+    let locks = LOCKS.iter().find(|(known, _)| covers(known));
     match locks {
         Some((_, permission)) if !permissions.contains(permission) => {
             Err(Refusal::Forbidden { permission: *permission }.into())

@@ -44,7 +44,9 @@ pub(crate) async fn check(tag: &str, prepare: impl AsyncFn(&Rule) -> Ready) {
                     continue;
                 }
                 let code = reply.json()["code"].as_str().unwrap_or("").to_owned();
-                let expected: &[&str] = if own.has(role) { &["held", "not_holder"] } else { &["forbidden"] };
+                // What another made, and not only holds, is forbidden too.
+                let others: &[&str] = &["held", "not_holder", "lost", "forbidden"];
+                let expected = if own.has(role) { others } else { &["forbidden"] };
                 assert!(expected.contains(&&*code), "{at}");
                 let after =
                     ready.server.get("root", &format!("/v1/collections/{}", ready.collection)).await.json();

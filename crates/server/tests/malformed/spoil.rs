@@ -193,7 +193,9 @@ fn wrong_number(good: &Value, random: &mut Random) -> Option<String> {
         return None;
     }
     let mut value = good.clone();
-    *at(&mut value, &random.one(&places)) = json!("@");
+    let place = at(&mut value, &random.one(&places));
+    let was_float = place.is_f64();
+    *place = json!("@");
     let numbers = [
         "-1",
         "1.5",
@@ -212,7 +214,12 @@ fn wrong_number(good: &Value, random: &mut Random) -> Option<String> {
         "--1",
         "9223372036854775807000",
     ];
-    Some(value.to_string().replace("\"@\"", random.one(&numbers)))
+    let number = match random.one(&numbers) {
+        // Right where any number is.
+        "1.5" if was_float => "-1.5",
+        number => number,
+    };
+    Some(value.to_string().replace("\"@\"", number))
 }
 
 fn wrong_text(good: &Value, random: &mut Random) -> Option<Vec<u8>> {

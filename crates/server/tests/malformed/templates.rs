@@ -59,11 +59,11 @@ const ITEM: &str = "/v1/collections/{kind}/{name}/items/{item}";
 const CLAIM: &str = "/v1/claims/{id}";
 
 pub(crate) fn templates(known: &Known) -> Vec<Template> {
-    let Known { raffle, task, task_token, other, key_id, key, policy } = known;
+    let Known { raffle, task, task_token, other, key_id, key, policy, .. } = known;
     let put = json!({"status": "ready", "data": {"colour": "red"}, "version": 1});
     let guarded = json!({"data": [1], "claim_id": task, "token": task_token});
     let page = [("limit", "10")];
-    vec![
+    let mut all = vec![
         post(
             "/v1/claims",
             &[],
@@ -173,5 +173,43 @@ pub(crate) fn templates(known: &Known) -> Vec<Template> {
         open("GET", "/healthz"),
         open("GET", "/readyz"),
         open("GET", "/metrics"),
+    ];
+    all.extend(labels(known));
+    all
+}
+
+const PROJECT: &str = "/api/v1/projects/{id}";
+const IMAGES: &str = "/api/v1/projects/{id}/images";
+const IMAGE: &str = "/api/v1/projects/{id}/images/{image_id}";
+const ANNOTATIONS: &str = "/api/v1/projects/{id}/images/{image_id}/annotations";
+const ANNOTATION: &str = "/api/v1/annotations/{id}";
+
+/// Those of images and annotations.
+fn labels(Known { image, annotation, .. }: &Known) -> Vec<Template> {
+    let page = [("limit", "10")];
+    let rectangle = json!({"type": "rectangle", "x": 1.5, "y": 2.5, "width": 3.5, "height": 4.5});
+    let polygon = json!({"type": "polygon", "points": [[1.5, 1.5], [9.5, 1.5], [5.5, 9.5]]});
+    let at = json!({"project_id": "p", "image_id": image});
+    let new = json!({"geometry": polygon, "class_id": "car"});
+    let edit = json!({"geometry": rectangle, "class_id": "bus", "version": 1});
+    let picture = json!({"name": "one", "width": 30, "height": 20});
+    vec![
+        post("/api/v1/projects", &[], json!({"id": "q", "name": "Streets"})),
+        get("/api/v1/projects", &[], &[("after", "a"), page[0]]),
+        get(PROJECT, &["p"], &[]),
+        post(IMAGES, &["p"], picture),
+        get(IMAGES, &["p"], &[("status", "new"), ("locked", "true"), page[0]]),
+        get(IMAGE, &["p", image], &[]),
+        send("PATCH", IMAGE, &["p", image], json!({"status": "done"})),
+        get("/api/v1/projects/{id}/images/{image_id}/file", &["p", image], &[]),
+        get("/api/v1/projects/{id}/images/{image_id}/thumbnail", &["p", image], &[]),
+        post(ANNOTATIONS, &["p", image], new),
+        get(ANNOTATIONS, &["p", image], &page),
+        send("PUT", ANNOTATION, &[annotation], edit),
+        Template { query: vec![("version", "1")], ..template("DELETE", ANNOTATION, &[annotation]) },
+        post("/api/v1/locks/acquire", &[], at.clone()),
+        post("/api/v1/locks/heartbeat", &[], at.clone()),
+        post("/api/v1/locks/release", &[], at),
+        get("/api/v1/projects/{id}/locks", &["p"], &[]),
     ]
 }

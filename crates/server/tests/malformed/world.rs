@@ -1,11 +1,13 @@
 //! A server with something to lose: collections, items, claims, keys.
 
 use std::fmt::Write;
+use std::io::Cursor;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request};
+use image::{ImageFormat, RgbImage};
 use serde_json::{Value, json};
 use tenure_apps::files::InMemory;
 use tenure_engine::{Engine, ManualClock, Options};
@@ -31,6 +33,9 @@ pub(crate) struct Known {
     pub(crate) key: String,
     /// A policy that works.
     pub(crate) policy: Value,
+    /// An image of the project `p` that is locked, and an annotation in it.
+    pub(crate) image: String,
+    pub(crate) annotation: String,
 }
 
 pub(crate) struct World {
@@ -88,8 +93,23 @@ async fn send(router: &Router, request: Request<Body>) -> Reply {
     let response = router.clone().oneshot(request).await.expect("never fails");
     let (parts, body) = response.into_parts();
     let bytes = axum::body::to_bytes(body, usize::MAX).await.expect("a whole body");
-    let text = String::from_utf8(bytes.to_vec()).expect("UTF-8");
+    // A file is served as it is; everything else is text.
+    let text = String::from_utf8_lossy(&bytes).into_owned();
     Reply { status: parts.status.as_u16(), headers: parts.headers, text }
+}
+
+/// Adds an image to a project; gives its id.
+async fn upload(router: &Router) -> String {
+    let mut picture = Cursor::new(Vec::new());
+    RgbImage::new(30, 20).write_to(&mut picture, ImageFormat::Png).expect("is written");
+    let head = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.png\"\r\n\r\n";
+    let body = [head.as_bytes(), picture.get_ref(), b"\r\n--b--\r\n"].concat();
+    let request = Request::builder().method("POST").uri("/api/v1/projects/p/images");
+    let request = request.header("authorization", format!("Bearer {ADMIN}"));
+    let request = request.header("content-type", "multipart/form-data; boundary=b");
+    let reply = send(router, request.body(Body::from(body)).expect("a request")).await;
+    let made: Value = serde_json::from_str(&reply.text).expect("JSON");
+    made["id"].as_str().unwrap_or_else(|| panic!("{reply:?}")).to_owned()
 }
 
 /// Fills a server, through its router.
@@ -117,6 +137,13 @@ pub(crate) async fn furnish(router: &Router) -> Known {
     let raffle = json!({"collection": "raffle/x", "items": ["1", "2"]});
     let raffle = ask(ADMIN, "POST", "/v1/claims", raffle).await;
     let other = ask(&key, "POST", "/v1/claims", json!({"collection": "lock/jobs", "items": ["bos"]})).await;
+    ask(ADMIN, "POST", "/api/v1/projects", json!({"id": "p", "name": "Streets"})).await;
+    let image = upload(router).await;
+    let square = json!({"type": "rectangle", "x": 1, "y": 1, "width": 5, "height": 5});
+    let annotation = json!({"geometry": square, "class_id": "car"});
+    let annotations = format!("/api/v1/projects/p/images/{image}/annotations");
+    let annotation = ask(ADMIN, "POST", &annotations, annotation).await;
+    ask(ADMIN, "POST", "/api/v1/locks/acquire", json!({"project_id": "p", "image_id": image})).await;
     let policy = ask(ADMIN, "GET", "/v1/policies/task", Value::Null).await;
     Known {
         raffle: text(&raffle["id"]),
@@ -126,5 +153,7 @@ pub(crate) async fn furnish(router: &Router) -> Known {
         key_id: text(&bo["id"]),
         key,
         policy: policy["policy"].clone(),
+        image,
+        annotation: text(&annotation["id"]),
     }
 }

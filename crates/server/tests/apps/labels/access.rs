@@ -1,26 +1,25 @@
-//! Route × role, made from the table that the checks are made from.
+//! Route × role, and no way around the application.
 
 use axum::http::Method;
+use image::ImageFormat;
 use serde_json::{Value, json};
-use tenure_server::{May, Role, Rule, TABLE};
+use tenure_server::Rule;
 
+use super::files::{picture, upload};
 use super::{PROJECT, annotation, edit, image, lock, new, server};
-use crate::server::{Call, Server};
-
-const ROLES: [Role; 4] = [Role::Viewer, Role::Editor, Role::Worker, Role::Admin];
-
-fn rules() -> impl Iterator<Item = &'static Rule> {
-    TABLE.iter().filter(|rule| rule.path.starts_with("/api/v1/"))
-}
+use crate::access::{self, Ready};
+use crate::server::Call;
 
 /// A request of this route about an image that Ana has locked and annotated.
-async fn call(s: &Server, who: &str, rule: &Rule) -> Call {
-    let image = image(s).await;
-    let at_annotation = annotation(s, &image).await;
-    lock(s, "ana", "acquire", &image).await.status(200);
+async fn prepare(rule: &Rule) -> Ready {
+    let server = server().await;
+    let made = upload(&server, &picture(100, 50, ImageFormat::Png)).await.status(201).json();
+    let image = made["id"].as_str().expect("an id");
+    let at_annotation = annotation(&server, image).await;
+    lock(&server, "ana", "acquire", image).await.status(200);
     let path = match rule.path {
         "/api/v1/annotations/{id}" => at_annotation,
-        path => path.replace("{id}", "streets").replace("{image_id}", &image),
+        path => path.replace("{id}", "streets").replace("{image_id}", image),
     };
     let body: Value = match (rule.method, rule.path.rsplit('/').next().unwrap_or("")) {
         ("POST", "projects") => json!({"name": "More"}),
@@ -30,63 +29,22 @@ async fn call(s: &Server, who: &str, rule: &Rule) -> Call {
         ("PATCH", _) => json!({"status": "done"}),
         _ => json!({"project_id": "streets", "image_id": image}),
     };
-    let method: Method = rule.method.parse().expect("a method");
-    let call = Call::new(who, method, &path);
-    if matches!(rule.method, "GET" | "DELETE") { call } else { call.json(&body) }
+    Ready { server, path, body, collection: "image/streets" }
 }
 
-fn is_file(rule: &Rule) -> bool {
-    // The image of these tests is kept elsewhere.
-    rule.path.ends_with("/file") || rule.path.ends_with("/thumbnail")
-}
-
-/// E8, L2: each role does on its own what the table says, and nothing without credentials or another kind's.
+/// E8, L2, L4, L9: each role does what the table says, and what Ana has made and locked stays as it is.
 #[tokio::test]
 async fn e08_each_role_does_what_the_table_says() {
-    assert_eq!(rules().count(), 17);
-    for rule in rules() {
-        let May::Roles { own, .. } = rule.may else { panic!("{rule:?} is open to anyone") };
-        let s = server().await;
-        s.send(call(&s, "", rule).await).await.code(401, "unauthenticated");
-        s.send(call(&s, "ana:admin:task", rule).await).await.code(403, "forbidden");
-        for role in ROLES {
-            let s = server().await;
-            let reply = s.send(call(&s, &format!("ana:{}", role.as_str()), rule).await).await;
-            let seq = async || s.get("root", "/v1/collections/image/streets").await.json()["seq"].clone();
-            match own.has(role) {
-                true if is_file(rule) => drop(reply.code(404, "not_found")),
-                true => assert!(reply.status.is_success(), "{rule:?} {role:?}: {reply:?}"),
-                false => {
-                    reply.code(403, "forbidden");
-                    // Made, an image, its annotation and the lock; nothing since.
-                    assert_eq!(seq().await, 6);
-                }
-            }
-        }
-    }
+    access::check("labels", prepare).await;
 }
 
-/// L2, L4, L9: what Ana has locked and made stays as it is, whoever comes.
+/// E8: a key of another kind opens nothing.
 #[tokio::test]
-async fn e08_another_does_what_the_table_says_and_no_more() {
-    for rule in rules() {
-        let May::Roles { own, other } = rule.may else { panic!("{rule:?} is open to anyone") };
-        for role in ROLES {
-            let s = server().await;
-            let call = call(&s, &format!("beto:{}", role.as_str()), rule).await;
-            let reply = s.send(call).await;
-            if other.has(role) {
-                assert!(reply.status.is_success() || is_file(rule), "{rule:?} {role:?}: {reply:?}");
-            } else if own.has(role) {
-                let code = reply.json()["code"].clone();
-                let codes = ["held", "forbidden", "not_holder", "lost"];
-                assert!(codes.iter().any(|known| code == *known), "{rule:?} {role:?}: {reply:?}");
-                let seq = s.get("root", "/v1/collections/image/streets").await.json()["seq"].clone();
-                assert_eq!(seq, 6, "{rule:?}");
-            } else {
-                reply.code(403, "forbidden");
-            }
-        }
+async fn e08_a_key_of_another_kind_opens_nothing() {
+    for rule in tenure_server::TABLE.iter().filter(|rule| rule.path.starts_with("/api/v1/")) {
+        let Ready { server, path, body, .. } = prepare(rule).await;
+        let call = Call::new("ana:admin:task", rule.method.parse().expect("a method"), &path);
+        server.send(call.json(&body)).await.code(403, "forbidden");
     }
 }
 
@@ -122,4 +80,13 @@ async fn e08_the_applications_documents_are_written_by_it_alone() {
     s.post("bea", &complete, json!({"status": "done"})).await.code(403, "forbidden");
     s.post("bea", &complete, json!({})).await.status(200);
     assert_eq!(s.get("bea", &format!("{PROJECT}/images/{image}")).await.json()["lock"]["state"], "free");
+}
+
+/// L3: the general routes lock an image for nobody whom the application would refuse.
+#[tokio::test]
+async fn e08_a_claim_on_an_image_needs_the_applications_permission() {
+    let s = server().await;
+    let claim = json!({"collection": "image/streets", "items": [image(&s).await]});
+    s.post("wes:worker", "/v1/claims", claim.clone()).await.code(403, "forbidden");
+    s.post("ana", "/v1/claims", claim).await.status(201);
 }

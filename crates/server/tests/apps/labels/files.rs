@@ -16,7 +16,7 @@ use crate::server::{Call, Reply, Server};
 
 const IMAGES: &str = "/api/v1/projects/streets/images";
 
-fn picture(width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
+pub(super) fn picture(width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
     let image = RgbImage::from_fn(width, height, |x, y| Rgb([x.to_le_bytes()[0], y.to_le_bytes()[0], 128]));
     let mut bytes = Cursor::new(Vec::new());
     DynamicImage::from(image).write_to(&mut bytes, format).expect("is written");
@@ -36,7 +36,7 @@ fn form(boundary: &str, fields: &[Field<'_>]) -> Call {
     Call::new("ana", Method::POST, IMAGES).raw(&format!("multipart/form-data; boundary={boundary}"), body)
 }
 
-async fn upload(s: &Server, bytes: &[u8]) -> Reply {
+pub(super) async fn upload(s: &Server, bytes: &[u8]) -> Reply {
     s.send(form("b", &[(r#"name="file"; filename="C:\\pictures\\crossing.png""#, bytes)])).await
 }
 
