@@ -59,11 +59,11 @@ const ITEM: &str = "/v1/collections/{kind}/{name}/items/{item}";
 const CLAIM: &str = "/v1/claims/{id}";
 
 pub(crate) fn templates(known: &Known) -> Vec<Template> {
-    let Known { raffle, task, task_token, other, key_id, key, policy } = known;
+    let Known { raffle, task, task_token, other, key_id, key, policy, .. } = known;
     let put = json!({"status": "ready", "data": {"colour": "red"}, "version": 1});
     let guarded = json!({"data": [1], "claim_id": task, "token": task_token});
     let page = [("limit", "10")];
-    vec![
+    let own = vec![
         post(
             "/v1/claims",
             &[],
@@ -173,5 +173,27 @@ pub(crate) fn templates(known: &Known) -> Vec<Template> {
         open("GET", "/healthz"),
         open("GET", "/readyz"),
         open("GET", "/metrics"),
+    ];
+    own.into_iter().chain(jobs(known)).collect()
+}
+
+/// Those of `/analyses`.
+fn jobs(known: &Known) -> Vec<Template> {
+    let token = known.analysis_token;
+    let query = [("status", "QUEUED"), ("claimable", "true"), ("after", "a"), ("limit", "10")];
+    vec![
+        post("/analyses", &[], json!({"id": "new", "input": "more text"})),
+        get("/analyses", &[], &query),
+        get("/analyses/{id}", &["running"], &[]),
+        post("/analyses/{id}/lock", &["queued"], json!({"owner": "w-2", "ttl_sec": 60})),
+        post("/analyses/{id}/lock/refresh", &["running"], json!({"owner": "w-1", "token": token})),
+        post("/analyses/{id}/lock/release", &["running"], json!({"owner": "w-1"})),
+        post("/analyses/{id}/complete", &["running"], json!({"token": token, "result": {"words": 2}})),
+        post(
+            "/analyses/{id}/complete",
+            &["running"],
+            json!({"token": token, "error": {"reason": "exit", "message": "exit code 1"}}),
+        ),
+        post("/internal/tasks/analysis", &[], json!({"analysis_id": "queued"})),
     ]
 }

@@ -29,6 +29,8 @@ pub(crate) struct Known {
     /// Somebody else's key: its id and the key itself.
     pub(crate) key_id: String,
     pub(crate) key: String,
+    /// The token of the lock on the analysis `running`; `queued` is free.
+    pub(crate) analysis_token: u64,
     /// A policy that works.
     pub(crate) policy: Value,
 }
@@ -117,6 +119,10 @@ pub(crate) async fn furnish(router: &Router) -> Known {
     let raffle = json!({"collection": "raffle/x", "items": ["1", "2"]});
     let raffle = ask(ADMIN, "POST", "/v1/claims", raffle).await;
     let other = ask(&key, "POST", "/v1/claims", json!({"collection": "lock/jobs", "items": ["bos"]})).await;
+    for id in ["running", "queued"] {
+        ask(ADMIN, "POST", "/analyses", json!({"id": id, "input": "some text"})).await;
+    }
+    let analysis = ask(ADMIN, "POST", "/analyses/running/lock", json!({"owner": "w-1"})).await;
     let policy = ask(ADMIN, "GET", "/v1/policies/task", Value::Null).await;
     Known {
         raffle: text(&raffle["id"]),
@@ -125,6 +131,7 @@ pub(crate) async fn furnish(router: &Router) -> Known {
         other: text(&other["id"]),
         key_id: text(&bo["id"]),
         key,
+        analysis_token: analysis["token"].as_u64().expect("a token"),
         policy: policy["policy"].clone(),
     }
 }
