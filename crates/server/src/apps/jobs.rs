@@ -6,7 +6,7 @@ use tenure_apps::Actor;
 use tenure_apps::jobs::{
     Analysis, AnalysisPage, AnalysisQuery, Delivery, Finish, Jobs, Locked, NewAnalysis, Refreshed, Released,
 };
-use tenure_core::{SessionId, Status};
+use tenure_core::{ItemId, SessionId, Status};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -100,7 +100,8 @@ struct ReleaseBody {
 #[schema(as = DeliverAnalysis, example = json!({"analysis_id": "report-7"}))]
 struct DeliverBody {
     /// Which.
-    analysis_id: String,
+    #[schema(value_type = schema::ItemId)]
+    analysis_id: ItemId,
 }
 
 /// The application, and who asks it.
@@ -233,5 +234,5 @@ async fn deliver_analysis(
     Body { value, key }: Body<DeliverBody>,
 ) -> Result<Rendered, Problem> {
     let (jobs, actor) = jobs(&app, &caller, key.as_ref())?;
-    done(&jobs.deliver(&actor, &value.analysis_id).await?)
+    done(&jobs.deliver(&actor, value.analysis_id.as_str()).await?)
 }

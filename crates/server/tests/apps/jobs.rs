@@ -145,6 +145,8 @@ async fn bad_input_is_422_with_the_field() {
         ),
         ("/analyses/a/complete", json!({"token": 3, "result": "x".repeat(17_000)}), "result"),
         ("/internal/tasks/analysis", json!({}), "analysis_id"),
+        ("/internal/tasks/analysis", json!({"analysis_id": ""}), "analysis_id"),
+        ("/internal/tasks/analysis", json!({"analysis_id": "x".repeat(300)}), "analysis_id"),
         ("/internal/tasks/analysis", json!({"analysis_id": "a", "x": 1}), "x"),
     ];
     for (path, body, field) in wrong {

@@ -133,7 +133,8 @@ fn places(value: &Value, wanted: fn(&Value) -> bool) -> Vec<String> {
         }
         match value {
             Value::Object(fields) => {
-                for (name, value) in fields.iter().filter(|(name, _)| *name != "data") {
+                let is_free = |name: &str| matches!(name, "data" | "input" | "result");
+                for (name, value) in fields.iter().filter(|(name, _)| !is_free(name)) {
                     walk(value, &format!("{at}/{name}"), wanted, found);
                 }
             }

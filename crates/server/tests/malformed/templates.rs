@@ -175,6 +175,7 @@ pub(crate) fn templates(known: &Known) -> Vec<Template> {
         open("GET", "/metrics"),
     ];
     all.extend(labels(known));
+    all.extend(jobs(known));
     all
 }
 
@@ -211,5 +212,26 @@ fn labels(Known { image, annotation, .. }: &Known) -> Vec<Template> {
         post("/api/v1/locks/heartbeat", &[], at.clone()),
         post("/api/v1/locks/release", &[], at),
         get("/api/v1/projects/{id}/locks", &["p"], &[]),
+    ]
+}
+
+/// Those of `/analyses`.
+fn jobs(known: &Known) -> Vec<Template> {
+    let token = known.analysis_token;
+    let query = [("status", "QUEUED"), ("claimable", "true"), ("after", "a"), ("limit", "10")];
+    vec![
+        post("/analyses", &[], json!({"id": "new", "input": "more text"})),
+        get("/analyses", &[], &query),
+        get("/analyses/{id}", &["running"], &[]),
+        post("/analyses/{id}/lock", &["queued"], json!({"owner": "w-2", "ttl_sec": 60})),
+        post("/analyses/{id}/lock/refresh", &["running"], json!({"owner": "w-1", "token": token})),
+        post("/analyses/{id}/lock/release", &["running"], json!({"owner": "w-1"})),
+        post("/analyses/{id}/complete", &["running"], json!({"token": token, "result": {"words": 2}})),
+        post(
+            "/analyses/{id}/complete",
+            &["running"],
+            json!({"token": token, "error": {"reason": "exit", "message": "exit code 1"}}),
+        ),
+        post("/internal/tasks/analysis", &[], json!({"analysis_id": "queued"})),
     ]
 }

@@ -31,6 +31,8 @@ pub(crate) struct Known {
     /// Somebody else's key: its id and the key itself.
     pub(crate) key_id: String,
     pub(crate) key: String,
+    /// The token of the lock on the analysis `running`; `queued` is free.
+    pub(crate) analysis_token: u64,
     /// A policy that works.
     pub(crate) policy: Value,
     /// An image of the project `p` that is locked, and an annotation in it.
@@ -144,6 +146,10 @@ pub(crate) async fn furnish(router: &Router) -> Known {
     let annotations = format!("/api/v1/projects/p/images/{image}/annotations");
     let annotation = ask(ADMIN, "POST", &annotations, annotation).await;
     ask(ADMIN, "POST", "/api/v1/locks/acquire", json!({"project_id": "p", "image_id": image})).await;
+    for id in ["running", "queued"] {
+        ask(ADMIN, "POST", "/analyses", json!({"id": id, "input": "some text"})).await;
+    }
+    let analysis = ask(ADMIN, "POST", "/analyses/running/lock", json!({"owner": "w-1"})).await;
     let policy = ask(ADMIN, "GET", "/v1/policies/task", Value::Null).await;
     Known {
         raffle: text(&raffle["id"]),
@@ -152,6 +158,7 @@ pub(crate) async fn furnish(router: &Router) -> Known {
         other: text(&other["id"]),
         key_id: text(&bo["id"]),
         key,
+        analysis_token: analysis["token"].as_u64().expect("a token"),
         policy: policy["policy"].clone(),
         image,
         annotation: text(&annotation["id"]),

@@ -75,8 +75,8 @@ fn stem(word: &str, script: Script) -> &str {
 fn says_something(term: &str, script: Script) -> bool {
     let letters = term.chars().count();
     let enough = match script {
-        // What is in hiragana is grammar for the most part.
-        Script::Hiragana => letters > 3,
+        // What is in hiragana is grammar for the most part: short particles, long endings of verbs.
+        Script::Hiragana => (4..=6).contains(&letters),
         _ => letters > 1,
     };
     enough && letters <= TERM_CHARS_MAX && term.chars().any(char::is_alphabetic)
