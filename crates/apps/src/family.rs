@@ -74,7 +74,14 @@ impl Family {
                     return Ok(Listed { rows, next: None });
                 }
                 let id = item.id.clone();
-                rows.extend(keep(item)?);
+                match keep(item) {
+                    Ok(row) => rows.extend(row),
+                    // An administrator can write what no application reads. The others are shown all the same.
+                    Err(Refusal::Broken) => {
+                        tracing::warn!(%collection, item = %id, "left out: it cannot be read");
+                    }
+                    Err(refusal) => return Err(refusal),
+                }
                 if rows.len() == limit {
                     let more = page.more || index + 1 < count;
                     return Ok(Listed { rows, next: more.then(|| id.to_string()) });

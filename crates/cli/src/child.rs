@@ -75,3 +75,12 @@ impl Child {
         }
     }
 }
+
+/// A worker that fails must not leave behind what runs without a lock; `kill_on_drop` knows the leader alone.
+impl Drop for Child {
+    fn drop(&mut self) {
+        if self.leads_group {
+            self.kill();
+        }
+    }
+}

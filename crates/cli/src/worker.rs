@@ -66,8 +66,28 @@ pub(crate) struct Worker {
     remote: Remote,
 }
 
-/// What came of one analysis: its id, and why the worker cannot go on at all.
-type Ended = (String, Option<String>);
+/// What came of one analysis.
+enum Came {
+    /// Its result or its error is written.
+    Written,
+    /// It was given up or given back; another run will tell.
+    Nothing,
+    /// What came of it could not be written.
+    Unwritten,
+    /// The command could not be run at all: the worker's fault, or this analysis'.
+    CannotRun(String),
+}
+
+/// What the worker has learned about its command.
+#[derive(Default)]
+struct Learned {
+    /// It has run once: whatever cannot be run from then on is the analysis' own fault.
+    runs: bool,
+    /// The first that could not be run, left aside until another has told whose fault that is.
+    aside: Option<(String, String)>,
+    /// Something could not be written.
+    unwritten: bool,
+}
 
 impl Worker {
     pub(crate) fn run(self) -> Result {
@@ -78,22 +98,36 @@ impl Worker {
     async fn work(&self, client: &Client) -> Result {
         let mut signals = Signals::of(&[SignalKind::terminate(), SignalKind::interrupt()])?;
         let stop_all = watch::Sender::new(false);
-        let mut running: JoinSet<Ended> = JoinSet::new();
+        let mut running: JoinSet<(String, Came)> = JoinSet::new();
         let mut ids: HashSet<String> = HashSet::new();
-        let mut broken = None;
+        let mut learned = Learned::default();
+        let mut broken: Option<Box<dyn std::error::Error>> = None;
         let mut is_ending = false;
         loop {
             let mut found = 0;
             if !is_ending {
-                let taken = self.take(client, usize::from(self.jobs) - running.len(), &ids).await?;
+                let aside = learned.aside.as_ref().filter(|_| !learned.runs).map(|(id, _)| id.as_str());
+                let room = usize::from(self.jobs) - running.len();
+                let taken = match self.take(client, room, &ids, aside).await {
+                    Ok(taken) => taken,
+                    // Without a server that takes its word the worker holds nothing; what runs ends with it.
+                    Err(error) => {
+                        stop_all.send_replace(true);
+                        (is_ending, broken) = (true, Some(error));
+                        Vec::new()
+                    }
+                };
                 found = taken.len();
                 for (id, claim) in taken {
                     ids.insert(id.clone());
-                    let one = One { client: client.clone(), command: self.command.clone(), id, claim };
+                    let (client, command, runs) = (client.clone(), self.command.clone(), learned.runs);
+                    let one = One { client, command, id, claim, runs };
                     running.spawn(one.run(stop_all.subscribe()));
                 }
             }
-            if running.is_empty() && (is_ending || self.drain && found == 0) {
+            // Nothing has run yet, and nothing but what cannot be is left: whoever looks after the worker must know.
+            let is_stuck = !learned.runs && learned.aside.is_some();
+            if running.is_empty() && (is_ending || (self.drain || is_stuck) && found == 0) {
                 break;
             }
             tokio::select! {
@@ -107,17 +141,23 @@ impl Worker {
                     }
                 }
                 Some(ended) = running.join_next(), if !running.is_empty() => {
-                    let (id, why) = ended?;
+                    let (id, came) = ended?;
                     ids.remove(&id);
-                    if let Some(why) = why {
-                        is_ending = true;
-                        broken = Some(why);
+                    if let Some(why) = learned.hear(id, came) {
+                        (is_ending, broken) = (true, Some(Exit::new(CANNOT_RUN, why).into()));
                     }
                 }
                 () = tokio::time::sleep(self.poll), if !is_ending && running.len() < usize::from(self.jobs) => {}
             }
         }
-        broken.map_or(Ok(()), |why| Err(Exit::new(CANNOT_RUN, why).into()))
+        match (broken, learned) {
+            (Some(why), _) => Err(why),
+            (None, Learned { runs: false, aside: Some((_, why)), .. }) => {
+                Err(Exit::new(CANNOT_RUN, why).into())
+            }
+            (None, Learned { unwritten: true, .. }) => Err("not everything could be written".into()),
+            (None, _) => Ok(()),
+        }
     }
 
     /// Locks at most so many analyses that nobody has.
@@ -126,19 +166,21 @@ impl Worker {
         client: &Client,
         room: usize,
         ids: &HashSet<String>,
+        aside: Option<&str>,
     ) -> Result<Vec<(String, Claim)>> {
         let mut taken = Vec::new();
         if room == 0 {
             return Ok(taken);
         }
-        let waiting = match client.claimable_analyses(room * LOOK_AT + ids.len()).await {
+        let waiting = match client.claimable_analyses(room * LOOK_AT + ids.len() + 1).await {
             Err(error) if error.is_temporary() => {
                 eprintln!("tenure: {error}; trying again");
                 return Ok(taken);
             }
             waiting => waiting.map_err(|error| self.remote.exit(&error))?,
         };
-        for analysis in waiting.into_iter().filter(|analysis| !ids.contains(&analysis.id)) {
+        let is_ours = |id: &str| ids.contains(id) || aside == Some(id);
+        for analysis in waiting.into_iter().filter(|analysis| !is_ours(&analysis.id)) {
             let mut acquire = client.acquire_analysis(&analysis.id);
             if let Some(ttl) = self.ttl {
                 acquire = acquire.ttl(ttl);
@@ -165,12 +207,34 @@ impl Worker {
     }
 }
 
+impl Learned {
+    /// Takes note of what came of an analysis; says why the worker cannot go on.
+    fn hear(&mut self, id: String, came: Came) -> Option<String> {
+        match came {
+            Came::Written => self.runs = true,
+            Came::Nothing => {}
+            Came::Unwritten => self.unwritten = true,
+            Came::CannotRun(why) => match &self.aside {
+                // Two of them, and none that ran: it is the command.
+                Some((other, _)) if *other != id && !self.runs => return Some(why),
+                _ => {
+                    eprintln!("tenure: {id} is left aside, its command could not be run: {}", why.trim());
+                    self.aside = Some((id, why));
+                }
+            },
+        }
+        None
+    }
+}
+
 /// One analysis, locked.
 struct One {
     client: Client,
     command: String,
     id: String,
     claim: Claim,
+    /// The command has run for another.
+    runs: bool,
 }
 
 /// How a run ended.
@@ -184,17 +248,16 @@ enum Run {
 }
 
 impl One {
-    async fn run(self, stop_all: watch::Receiver<bool>) -> Ended {
+    async fn run(self, stop_all: watch::Receiver<bool>) -> (String, Came) {
         let run = match self.client.analysis(&self.id).await {
             Ok(analysis) => self.hold(analysis.input.unwrap_or_default(), stop_all).await,
             Err(error) => Run::Lost(format!("its input cannot be read: {error}")),
         };
-        let Self { id, claim, .. } = self;
+        let Self { id, claim, runs, .. } = self;
         let outcome = match run {
-            Run::Done(Err(failure)) if failure.reason == CANNOT => {
-                // It is not the analysis that is at fault.
+            Run::Done(Err(failure)) if failure.reason == CANNOT && !runs => {
                 release(claim, &id).await;
-                return (id, Some(failure.message));
+                return (id, Came::CannotRun(failure.message));
             }
             Run::Done(outcome) => outcome,
             Run::Lost(why) => {
@@ -202,22 +265,35 @@ impl One {
                 if claim.is_held() {
                     release(claim, &id).await;
                 }
-                return (id, None);
+                return (id, Came::Nothing);
             }
             Run::Stopped => {
                 release(claim, &id).await;
-                return (id, None);
+                return (id, Came::Nothing);
             }
         };
         let word = if outcome.is_ok() { "READY" } else { "FAILED" };
         let said = outcome.as_ref().err().map_or(String::new(), |failure| format!(" ({failure})"));
         let outcome = outcome.map(|json| json.read::<Value>().unwrap_or(Value::Null));
-        let outcome = outcome.map_err(|Failure { reason, message }| AnalysisError { reason, message });
-        match claim.finish_analysis(outcome).await {
-            Ok(()) => eprintln!("tenure: {id} is {word}{said}"),
-            Err(error) => eprintln!("tenure: {id}: its result was not written: {error}"),
+        let outcome = outcome.map_err(|Failure { reason, message, .. }| AnalysisError { reason, message });
+        let mut written = claim.finish_analysis(outcome).await;
+        if let Err(Error::Refused(problem)) = &written
+            && problem.code == "invalid"
+        {
+            // Run again it would say the same: that is what came of it.
+            let Failure { reason, message, .. } = Failure::new("result_refused", &problem.detail);
+            written = claim.finish_analysis(Err(AnalysisError { reason, message })).await;
         }
-        (id, None)
+        match written {
+            Ok(()) => {
+                eprintln!("tenure: {id} is {word}{said}");
+                (id, Came::Written)
+            }
+            Err(error) => {
+                eprintln!("tenure: {id}: its result was not written: {error}");
+                (id, Came::Unwritten)
+            }
+        }
     }
 
     /// Runs the command as long as the lock can be counted on.

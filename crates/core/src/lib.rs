@@ -19,6 +19,7 @@ pub mod fold;
 pub mod json;
 pub mod limits;
 pub mod names;
+pub mod object;
 pub mod policy;
 pub mod refusal;
 pub mod rows;

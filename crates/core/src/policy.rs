@@ -1,16 +1,14 @@
 //! A kind's numbers. The four applications are four policies; a user's own kind is a fifth.
 
-use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::limits::{
     ITEMS_PER_CLAIM_MAX, LOCK_DELAY_MS_MAX, PHASES_MAX, STATUSES_MAX, TTL_MS_MAX, TTL_MS_MIN, WAIT_MS_MAX,
 };
 use crate::names::SYSTEM_KIND;
+use crate::object::objects;
 use crate::{Refusal, Status};
 
 const SECOND_MS: i64 = 1_000;
@@ -61,7 +59,7 @@ pub struct Phase {
 #[serde(deny_unknown_fields)]
 pub struct Policy {
     /// The stages, in order. At least one.
-    #[serde(deserialize_with = "phases")]
+    #[serde(deserialize_with = "objects")]
     pub phases: Vec<Phase>,
     /// A heartbeat that tells of this much idle time renews nothing.
     pub idle_guard_ms: Option<i64>,
@@ -349,38 +347,6 @@ impl Policy {
             ));
         }
         Ok(())
-    }
-}
-
-/// In JSON a phase is an object. By itself a struct also takes an array of its fields, which people would
-/// write by mistake only; where events are kept it is just that.
-fn phases<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Phase>, D::Error> {
-    if !deserializer.is_human_readable() {
-        return Vec::deserialize(deserializer);
-    }
-    let phases = Vec::<WrittenPhase>::deserialize(deserializer)?;
-    Ok(phases.into_iter().map(|WrittenPhase(phase)| phase).collect())
-}
-
-struct WrittenPhase(Phase);
-
-impl<'de> Deserialize<'de> for WrittenPhase {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(PhaseVisitor)
-    }
-}
-
-struct PhaseVisitor;
-
-impl<'de> Visitor<'de> for PhaseVisitor {
-    type Value = WrittenPhase;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<WrittenPhase, A::Error> {
-        Phase::deserialize(MapAccessDeserializer::new(map)).map(WrittenPhase)
     }
 }
 

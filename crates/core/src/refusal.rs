@@ -213,6 +213,7 @@ impl fmt::Display for Refusal {
             Self::StaleToken { given, current } => {
                 write!(f, "token {given} is not this claim's; its token is {current}")
             }
+            Self::Conflict { expected: 0, .. } => f.write_str("something of that id is there already"),
             Self::Conflict { expected, current } => {
                 write!(f, "expected version {expected}, found version {current}")
             }

@@ -10,11 +10,11 @@ use tenure_core::{Claim, CollectionKey, Command, Policy, Verb, seen_at};
 use tenure_engine::{Answer, Engine, Reader, Request, StoreError};
 use tokio::sync::{Semaphore, watch};
 
+use crate::apps::Uploading;
 use crate::apps::check_owned;
 use crate::command::{Asked, Rendered};
 use crate::idempotency::Key;
 use crate::identity::{Identity, ServerSecret, Settings};
-use crate::limits::UPLOADS_MAX;
 use crate::metrics::Metrics;
 use crate::problem::from_store;
 use crate::stream::Hub;
@@ -32,7 +32,7 @@ struct Inner {
     /// Keeps files, and counts what it unpacks at once.
     labels: Labels,
     /// Uploads that are being read: each is held in memory.
-    uploading: Semaphore,
+    uploading: Uploading,
     /// The texts of events that somebody follows.
     hub: Hub,
     /// The server is stopping.
@@ -66,7 +66,7 @@ impl App {
         workshop: Workshop,
     ) -> Self {
         let (verifying, stopping) = (Semaphore::new(1), watch::Sender::new(false));
-        let (hub, uploading) = (Hub::default(), Semaphore::new(UPLOADS_MAX));
+        let (hub, uploading) = (Hub::default(), Uploading::default());
         let labels = Labels::new(Desk::new(engine.clone()), files);
         Self(Arc::new(Inner {
             engine,
@@ -87,7 +87,7 @@ impl App {
     }
 
     /// Lets so many in at a time with a file.
-    pub(crate) fn uploading(&self) -> &Semaphore {
+    pub(crate) fn uploading(&self) -> &Uploading {
         &self.0.uploading
     }
 

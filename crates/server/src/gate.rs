@@ -73,6 +73,10 @@ impl Gate {
             (May::Roles { own, other }, Ok(Some(caller))) => {
                 if !own.has(caller.role) && !other.has(caller.role) {
                     let role = caller.role.as_str();
+                    let (actor, method, target) =
+                        (&*caller.principal.id, request.method(), request.uri().path());
+                    // A refusal leaves no event: the log is where it can be found.
+                    tracing::info!(actor, role, %method, target, "denied: the role may not do this");
                     return Err(Problem::forbidden(format!("the role {role} may not do this")));
                 }
                 Some(caller)

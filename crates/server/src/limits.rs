@@ -10,6 +10,10 @@ pub const UPLOAD_BYTES_MAX: usize = tenure_apps::labels::FILE_BYTES_MAX + 64 * 1
 pub const UPLOAD_TIME_MAX: Duration = Duration::from_mins(2);
 /// Uploads at once: each is held in memory until it is kept.
 pub const UPLOADS_MAX: usize = 8;
+/// Of one person: nobody keeps everyone else from uploading.
+pub const UPLOADS_PER_PERSON_MAX: usize = 2;
+/// An upload that sends nothing for so long is cut: it holds a place.
+pub const UPLOAD_PAUSE_MAX: Duration = Duration::from_secs(10);
 /// What is read of a file at once on its way out.
 pub const FILE_PIECE_BYTES: usize = 64 * 1024;
 /// A batch of a thousand commands.

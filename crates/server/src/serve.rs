@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -121,13 +121,17 @@ impl Server {
         let chores = tokio::spawn(chores(app.metrics().clone(), rates));
         let reloads = tls.clone().map(|tls| tokio::spawn(reload_on_hangup(tls)));
         tracing::info!(%address, tls = tls.is_some(), "listening");
+        let drain_time = limits.drain_time;
         let accepting = accept::run(listener, router, tls, limits, app.metrics().clone(), app.stopping());
         let told = async {
             shutdown.await;
             tracing::info!("stopping: no new connections, finishing what is in flight");
             app.stop();
+            Instant::now()
         };
-        tokio::join!(accepting, told);
+        let ((), stopped_at) = tokio::join!(accepting, told);
+        // What was begun for a caller who has hung up is in flight too.
+        app.workshop().close(drain_time.saturating_sub(stopped_at.elapsed())).await;
         chores.abort();
         if let Some(reloads) = reloads {
             reloads.abort();

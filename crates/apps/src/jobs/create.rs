@@ -6,7 +6,7 @@ use super::model::AnalysisDoc;
 use super::{Analysis, INPUT_BYTES_MAX, Jobs, NewAnalysis};
 use crate::desk::status;
 use crate::text::code;
-use crate::{Actor, Done, Permission, Refusal, Result, put};
+use crate::{Actor, Desk, Done, Permission, Refusal, Result, put};
 
 impl Jobs {
     /// Queues an analysis. An id that is taken is refused, whatever its input.
@@ -35,7 +35,7 @@ impl Jobs {
             Some(item) => Err(Rule::Conflict { expected: 0, current: item.version }.into()),
             None => Ok(group.clone()),
         };
-        let done = self.desk.change(actor, &self.collection, "create", plan).await?;
+        let done = self.desk.change(actor, &self.collection, Desk::OWN_STEP, plan).await?;
         // A retry's own id is not the one that was made.
         let made = match &done.value {
             Reply::Group(replies) => replies.iter().find_map(|reply| match reply {

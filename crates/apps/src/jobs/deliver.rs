@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 use super::finish::{bounded, completion};
 use super::locks::is_not_ours;
 use super::model::AnalysisDoc;
-use super::{Delivery, Failure, Job, Jobs, NotAcquired, Outcome, Stop};
+use super::{Delivery, Failure, Job, Jobs, NotAcquired, Outcome, Stop, Stopper};
 use crate::limits::ATTEMPTS_MAX;
 use crate::{Actor, Document, Done, Permission, Refusal, Result};
 
@@ -60,11 +60,7 @@ impl Jobs {
         let actor = Actor { key: None, ..actor.clone() };
         let Ok(room) = self.workshop.room.clone().try_acquire_owned() else {
             self.let_go(&actor, id, &claim).await;
-            return Err(Refusal::Engine {
-                refused: Refused::Overloaded,
-                index: None,
-                at_ms: self.desk.now_ms(),
-            });
+            return Err(self.overloaded());
         };
         let running = self.clone().run(actor, Arc::from(id), claim, room);
         // By itself, so that it ends well although its caller may have gone.
@@ -81,6 +77,8 @@ impl Jobs {
             let claim = match &taken.value {
                 Ok(claim) if !taken.replayed => return Ok(Taken::Run(claim.clone())),
                 Ok(claim) => claim.clone(),
+                // What was locked when this key was first used may be free by now.
+                Err(NotAcquired::Locked) if !self.is_held(id)? => continue,
                 Err(reason) => return Ok(Taken::Settled(self.skipped(id, *reason, taken.at_ms)?)),
             };
             // A retry: the first request took the lock, and must not run twice.
@@ -99,12 +97,17 @@ impl Jobs {
         Err(Refusal::Broken)
     }
 
+    fn is_held(&self, id: &str) -> Result<bool> {
+        let analysis = self.analysis(id)?;
+        Ok(self.desk.holding(&self.collection, &analysis.item, self.desk.now_ms())?.is_some())
+    }
+
     async fn run(
         self,
         actor: Actor,
         id: Arc<str>,
         claim: Arc<Claim>,
-        room: OwnedSemaphorePermit,
+        _room: OwnedSemaphorePermit,
     ) -> Result<Done<Delivery>> {
         let analysis = self.analysis(&id)?;
         let (stopper, stop) = Stop::new();
@@ -117,6 +120,7 @@ impl Jobs {
             token: claim.token,
         };
         let deadline_ms = AtomicI64::new(claim.expires_at_ms);
+        let mut closing = Stop::when(&self.workshop.closing);
         let mut work = Work(tokio::spawn(self.workshop.runner.run(job, stop)));
         let outcome = tokio::select! {
             outcome = &mut work.0 => outcome.unwrap_or_else(|error| {
@@ -125,15 +129,23 @@ impl Jobs {
             }),
             refusal = self.keep(&actor, &claim, &deadline_ms) => {
                 tracing::warn!(analysis = &*id, token = claim.token, "the lock is lost, the run is stopped: {refusal}");
-                stopper.stop();
-                tokio::select! {
-                    _ = &mut work.0 => {}
-                    () = self.workshop.pace.pause(STOP_TIME) => {}
-                }
+                self.end(work, stopper).await;
                 return self.lost(&id, &claim, refusal);
             }
+            () = closing.asked() => {
+                self.end(work, stopper).await;
+                self.let_go(&actor, &id, &claim).await;
+                return Err(self.overloaded());
+            }
         };
-        drop((work, room));
+        drop(work);
+        if let Err(failure) = outcome.as_ref()
+            && failure.is_passing
+        {
+            tracing::warn!(analysis = &*id, token = claim.token, "given back: {failure}");
+            self.let_go(&actor, &id, &claim).await;
+            return Err(self.overloaded());
+        }
         let written =
             self.write(&actor, &analysis, (&claim, deadline_ms.into_inner()), bounded(outcome)).await;
         match written {
@@ -144,6 +156,15 @@ impl Jobs {
                 Ok(finished(&analysis, at_ms))
             }
             Err(refusal) => self.lost(&id, &claim, refusal),
+        }
+    }
+
+    /// Tells a runner to stop, and does not wait for ever.
+    async fn end(&self, mut work: Work, stopper: Stopper) {
+        stopper.stop();
+        tokio::select! {
+            _ = &mut work.0 => {}
+            () = self.workshop.pace.pause(STOP_TIME) => {}
         }
     }
 
@@ -201,6 +222,7 @@ impl Jobs {
     /// again; otherwise the refusal says that there is.
     fn lost(&self, id: &str, claim: &Claim, refusal: Refusal) -> Result<Done<Delivery>> {
         if !is_not_ours(&refusal) {
+            tracing::error!(analysis = id, token = claim.token, "what came of it was not written: {refusal}");
             return Err(refusal);
         }
         let (analysis, now_ms) = (self.analysis(id)?, self.desk.now_ms());
@@ -221,6 +243,11 @@ impl Jobs {
         let status = self.analysis(id)?.item.status.clone();
         let delivery = Delivery { outcome: Outcome::Skipped, reason: Some(reason), status };
         Ok(Done { value: delivery, at_ms, replayed: false })
+    }
+
+    /// Not now: deliver it again.
+    fn overloaded(&self) -> Refusal {
+        Refusal::Engine { refused: Refused::Overloaded, index: None, at_ms: self.desk.now_ms() }
     }
 
     /// Gives the lock back unused. If that fails it runs out by itself.

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use tenure_core::command::Acquire;
 use tenure_core::refusal::{Unavailable, Why};
 use tenure_core::{Claim, Refusal as Rule, Reply, SessionId, Verb};
+use tenure_engine::Refused;
 
 use super::model::AnalysisDoc;
 use super::read::hold;
 use super::{Jobs, Locked, NotAcquired, Refreshed, Released};
-use crate::{Actor, Document, Done, Permission, Refusal, Result, Time};
+use crate::{Actor, Desk, Document, Done, Permission, Refusal, Result, Time};
 
 impl Jobs {
     /// Takes the lock for this owner, which thereby runs the analysis. Who has it already, renews it.
@@ -22,7 +23,8 @@ impl Jobs {
         ttl_sec: Option<i64>,
     ) -> Result<Done<Locked>> {
         actor.require(Permission::JobsRun)?;
-        let taken = self.take(actor, id, owner, ttl_sec.map(|sec| sec.saturating_mul(1_000)), "lock").await?;
+        let taken =
+            self.take(actor, id, owner, ttl_sec.map(|sec| sec.saturating_mul(1_000)), Desk::OWN_STEP).await?;
         let at_ms = taken.at_ms;
         let answer = match &taken.value {
             Ok(claim) => Locked {
@@ -57,7 +59,7 @@ impl Jobs {
             let token = token.unwrap_or(claim.token);
             Ok(Verb::Heartbeat { claim: claim.number, token, idle_ms: None })
         };
-        let done = self.desk.change(actor, &self.collection, "refresh", plan).await;
+        let done = self.desk.change(actor, &self.collection, Desk::OWN_STEP, plan).await;
         let done = done.inspect_err(|refusal| denied(actor, id, owner, "refresh", refusal))?;
         let Reply::Beat { renewed, reason, claim } = &done.value else { return Err(Refusal::Broken) };
         let refreshed = Refreshed {
@@ -86,7 +88,7 @@ impl Jobs {
             let (reason, warning) = (Some(refusal.code()), Some(refusal.to_string()));
             Released { released: false, reason, warning, server_time: Time(at_ms) }
         };
-        match self.desk.change(actor, &self.collection, "release", plan).await {
+        match self.desk.change(actor, &self.collection, Desk::OWN_STEP, plan).await {
             Ok(done) => {
                 let released =
                     Released { released: true, reason: None, warning: None, server_time: Time(done.at_ms) };
@@ -129,7 +131,7 @@ impl Jobs {
                 Ok(done.show(Ok(claim)))
             }
             Err(refusal) => {
-                denied(actor, id, owner, step, &refusal);
+                denied(actor, id, owner, "lock", &refusal);
                 let reason = match refusal.rule() {
                     Some(Rule::Held { .. }) => NotAcquired::Locked,
                     Some(Rule::Finished { .. }) => NotAcquired::AlreadyFinished,
@@ -158,12 +160,14 @@ impl Jobs {
         if last.holder.id == actor.principal.id && last.session.as_ref() == Some(owner) {
             return Ok(last);
         }
-        match self.desk.holding(&self.collection, item, self.desk.now_ms())? {
+        let now_ms = self.desk.now_ms();
+        match self.desk.holding(&self.collection, item, now_ms)? {
             None => Err(not_held()),
             Some(claim) => {
                 let Claim { holder, session, since_ms, expires_at_ms: until_ms, .. } = claim;
                 let why = Why::Held { holder, session, since_ms, until_ms };
-                Err(Rule::Held { items: vec![Unavailable { item: item.id.clone(), why }] }.into())
+                let rule = Rule::Held { items: vec![Unavailable { item: item.id.clone(), why }] };
+                Err(Refusal::engine(Refused::Rule(rule), now_ms))
             }
         }
     }

@@ -25,9 +25,10 @@ mod runner;
 mod text;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tenure_core::{CollectionKey, ItemId};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 pub(crate) use demo::load_demo;
 pub use model::{
@@ -67,6 +68,8 @@ pub const PAGE_DEFAULT: usize = 50;
 pub const PAGE_MAX: usize = 200;
 /// Runs at once when nobody says: enough to keep a few cores or a remote runner busy.
 pub const AT_ONCE_DEFAULT: usize = 16;
+/// What runners get to stop, and their locks to be given back, when the server must end.
+const CLOSE_TIME: Duration = Duration::from_secs(8);
 
 /// The application.
 #[derive(Clone, Debug)]
@@ -82,12 +85,34 @@ pub struct Workshop {
     runner: Arc<dyn Runner>,
     pace: Arc<dyn Pace>,
     room: Arc<Semaphore>,
+    at_once: usize,
+    /// Becomes true when what still runs must be given back.
+    closing: watch::Sender<bool>,
 }
 
 impl Workshop {
     /// Runs at most `at_once` with this runner.
     pub fn new(runner: impl Runner, at_once: usize) -> Self {
-        Self { runner: Arc::new(runner), pace: Arc::new(WallPace), room: Arc::new(Semaphore::new(at_once)) }
+        Self {
+            runner: Arc::new(runner),
+            pace: Arc::new(WallPace),
+            room: Arc::new(Semaphore::new(at_once)),
+            at_once,
+            closing: watch::Sender::new(false),
+        }
+    }
+
+    /// For a server that stops: waits until nothing runs, at most so long; then stops what does and gives its
+    /// locks back. Nothing may be delivered any more.
+    pub async fn close(&self, within: Duration) {
+        let all = u32::try_from(self.at_once).unwrap_or(u32::MAX);
+        let idle = async || drop(self.room.acquire_many(all).await);
+        if tokio::time::timeout(within, idle()).await.is_err() {
+            let count = self.at_once - self.room.available_permits();
+            tracing::warn!(count, "analyses still run: they are stopped and given back");
+            self.closing.send_replace(true);
+            let _ = tokio::time::timeout(CLOSE_TIME, idle()).await;
+        }
     }
 
     /// With another way to wait between heartbeats.

@@ -1,6 +1,6 @@
 //! What is kept, what is asked and what is answered.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use tenure_core::command::NotRenewed;
 use tenure_core::{Json, Status};
 use utoipa::ToSchema;
@@ -189,10 +189,17 @@ pub struct Finish {
     /// The token of the lock under which it ran.
     pub token: u64,
     /// What came of it: any JSON, at most 16 KiB. It becomes `READY`.
+    #[serde(default, deserialize_with = "given")]
     #[schema(value_type = Option<serde_json::Value>)]
     pub result: Option<Json>,
     /// Why nothing came of it. It becomes `FAILED`.
+    #[serde(default, deserialize_with = "tenure_core::object::maybe_object")]
     pub error: Option<Failure>,
+}
+
+/// `null` is a result too.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
+    Json::deserialize(deserializer).map(Some)
 }
 
 /// What became of a delivery.

@@ -9,7 +9,7 @@ use super::{
     ANALYSES, Analysis, AnalysisPage, AnalysisQuery, EXCERPT_CHARS, Hold, Jobs, PAGE_DEFAULT, PAGE_MAX,
 };
 use crate::family::page_size;
-use crate::{Actor, Document, Listed, Lock, LockState, Result, Time};
+use crate::{Actor, Document, Listed, Lock, Result, Time};
 
 impl Jobs {
     /// One analysis, with its input, its result and its lock.
@@ -25,12 +25,19 @@ impl Jobs {
             .read(move |desk| {
                 let policy = desk.policy(jobs.collection.kind())?;
                 let keep = |item: Arc<Item>| {
-                    let is_open =
-                        policy.as_ref().is_some_and(|policy| policy.claimable.contains(&item.status));
+                    if let Some(claimable) = query.claimable {
+                        // Looked at before the document is read: finished ones are many and large.
+                        let is_open =
+                            policy.as_ref().is_some_and(|policy| policy.claimable.contains(&item.status));
+                        let now_ms = desk.now_ms();
+                        let is_claimable =
+                            is_open && desk.holding(&jobs.collection, &item, now_ms)?.is_none();
+                        if claimable != is_claimable {
+                            return Ok(None);
+                        }
+                    }
                     let analysis = jobs.show(&actor, Document::of(item)?)?;
-                    let is_claimable = is_open && analysis.lock.lock.state == LockState::Free;
-                    let kept = query.claimable.is_none_or(|claimable| claimable == is_claimable);
-                    Ok(kept.then_some(Analysis { input: None, result: None, ..analysis }))
+                    Ok(Some(Analysis { input: None, result: None, ..analysis }))
                 };
                 let which = (query.status.as_ref(), query.after.as_deref(), limit);
                 let Listed { rows, next } = ANALYSES.page(desk, &jobs.collection, which, keep)?;

@@ -48,6 +48,9 @@ pub struct Failure {
     /// The reason, for a person.
     #[schema(max_length = 2000)]
     pub message: String,
+    /// It says nothing about the analysis: another run may well succeed.
+    #[serde(skip)]
+    pub(super) is_passing: bool,
 }
 
 impl Failure {
@@ -61,13 +64,19 @@ impl Failure {
         while !message.is_char_boundary(from) {
             from += 1;
         }
-        Self { reason: reason.to_owned(), message: message[from..].to_owned() }
+        Self { reason: reason.to_owned(), message: message[from..].to_owned(), is_passing: false }
+    }
+
+    /// One that has nothing to do with the analysis, such as a server that is away: nothing is written, and
+    /// whoever delivered it is told to do so again.
+    pub fn passing(reason: &str, message: &str) -> Self {
+        Self { is_passing: true, ..Self::new(reason, message) }
     }
 
     /// What is wrong with a failure that came from outside, by field.
     pub(super) fn check(&self) -> Result<(), (&'static str, &'static str)> {
         let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-        let Self { reason, message } = self;
+        let Self { reason, message, .. } = self;
         if reason.is_empty() || reason.len() > REASON_BYTES_MAX || !reason.bytes().all(is_word) {
             return Err(("error.reason", "has 1 to 64 of a-z, 0-9 and _"));
         }
@@ -90,7 +99,15 @@ pub fn result_of(said: &[u8]) -> Result<Json, Failure> {
     let text = text.trim();
     let result = Json::parse(text, "result").or_else(|_| Json::of(&text));
     let too_large = || Failure::new("result_too_large", "the result is larger than 16 KiB");
-    result.ok().filter(|result| result.as_str().len() <= RESULT_BYTES_MAX).ok_or_else(too_large)
+    let result = result.ok().filter(|result| result.as_str().len() <= RESULT_BYTES_MAX);
+    let result = result.ok_or_else(too_large)?;
+    let too_deep = || Failure::new("result_too_deep", "the result is nested too deeply");
+    fits(&result).then_some(result).ok_or_else(too_deep)
+}
+
+/// It can stand in a document, one level deeper than by itself.
+pub(super) fn fits(result: &Json) -> bool {
+    Json::of(&[result]).is_ok()
 }
 
 /// Tells a run when to stop.
@@ -106,6 +123,11 @@ impl Stop {
     pub fn new() -> (Stopper, Self) {
         let (sender, receiver) = watch::channel(false);
         (Stopper(sender), Self(receiver))
+    }
+
+    /// When this says so.
+    pub(super) fn when(sender: &watch::Sender<bool>) -> Self {
+        Self(sender.subscribe())
     }
 
     /// Ends when the run must.

@@ -1,10 +1,6 @@
 //! What an annotation outlines: a shape in the image's own pixels.
 
-use std::fmt;
-
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::POINTS_MAX;
@@ -32,25 +28,6 @@ pub enum Geometry {
         #[schema(min_items = 3, max_items = 1_000)]
         points: Vec<[f64; 2]>,
     },
-}
-
-/// Reads a shape from an object alone. By itself it would also take an array of its fields.
-pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Geometry, D::Error> {
-    deserializer.deserialize_map(ShapeVisitor)
-}
-
-struct ShapeVisitor;
-
-impl<'de> Visitor<'de> for ShapeVisitor {
-    type Value = Geometry;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object, a rectangle or a polygon")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Geometry, A::Error> {
-        Geometry::deserialize(MapAccessDeserializer::new(map))
-    }
 }
 
 /// Sums of coordinates may miss the edge by rounding; no eye sees this much.

@@ -218,7 +218,7 @@ pub struct ImagePage {
     "class_id": "car"}))]
 pub struct NewAnnotation {
     /// Where it is.
-    #[serde(deserialize_with = "super::geometry::read")]
+    #[serde(deserialize_with = "tenure_core::object::object")]
     pub geometry: Geometry,
     /// What it is.
     #[schema(pattern = "^[A-Za-z0-9._-]{1,64}$", example = "car")]
@@ -234,7 +234,7 @@ pub struct NewAnnotation {
     "class_id": "car", "version": 1}))]
 pub struct EditAnnotation {
     /// Where it is.
-    #[serde(deserialize_with = "super::geometry::read")]
+    #[serde(deserialize_with = "tenure_core::object::object")]
     pub geometry: Geometry,
     /// What it is.
     #[schema(pattern = "^[A-Za-z0-9._-]{1,64}$", example = "car")]

@@ -79,7 +79,7 @@ pub struct NewTask {
     #[schema(min_length = 1, max_length = 200)]
     pub title: String,
     /// Its first lines.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "tenure_core::object::objects")]
     #[schema(required = false, max_items = 100)]
     pub lines: Vec<NewLine>,
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::family::page_size;
 use crate::limits::ATTEMPTS_MAX;
-use crate::{Actor, Document, Listed, Lock, LockState, Refusal, Result, Time};
+use crate::{Actor, Document, Listed, Lock, Refusal, Result, Time};
 
 impl Tasks {
     /// One task, with its lines and its lock.
@@ -26,9 +26,12 @@ impl Tasks {
         self.desk
             .read(move |desk| {
                 let keep = |item: Arc<Item>| {
-                    let task = tasks.whole(&actor, Document::of(item)?)?;
-                    let is_locked = task.lock.state == LockState::Locked;
-                    Ok(query.locked.is_none_or(|locked| locked == is_locked).then_some(task))
+                    if let Some(locked) = query.locked
+                        && locked != desk.holding(&tasks.collection, &item, desk.now_ms())?.is_some()
+                    {
+                        return Ok(None);
+                    }
+                    tasks.whole(&actor, Document::of(item)?).map(Some)
                 };
                 let which = (query.status.as_ref(), query.after.as_deref(), limit);
                 let Listed { rows, next } = TASKS.page(desk, &tasks.collection, which, keep)?;

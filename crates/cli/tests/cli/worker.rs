@@ -345,3 +345,39 @@ fn wrong_usage_is_64_no_server_is_69_and_no_permission_77() {
     let twice = w.runtime.block_on(w.client.queue_analysis(Some("a"), "again")).expect_err("is taken");
     assert!(matches!(&twice, Error::Refused(problem) if problem.code == "conflict"), "{twice}");
 }
+
+#[test]
+fn one_analysis_whose_command_cannot_be_run_does_not_keep_the_others_from_it() {
+    let w = World::new();
+    for (id, input) in [("aa", "poison"), ("bb", "good"), ("cc", "nothing")] {
+        w.queue(id, input);
+    }
+    let command = "case $(cat) in poison) no-such-tool;; nothing) echo null;; *) echo 7;; esac";
+    let said = w.drain(command, &[]);
+    assert!(said.contains("aa is left aside"), "{said}");
+    assert_eq!(w.analysis("bb").result, Some(json!(7)));
+    // `null` is a result like any other, and is written once.
+    assert!(w.is("cc", "READY") && w.completions("cc") == 1);
+    assert!(w.is("aa", "FAILED"), "the command runs for others: it is this one");
+}
+
+#[test]
+fn a_worker_that_may_not_go_on_leaves_no_command_behind() {
+    let w = World::new();
+    w.queue("a", "text");
+    let made = w.server.json(&["keys", "create", "w", "--subject", "w", "--role", "worker", "--json"]);
+    let (id, key) = (made["id"].as_str().expect("an id"), made["key"].as_str().expect("a key"));
+    let started = w.file("started");
+    let command = format!("echo $$ > {}; sleep 600", started.display());
+    let arguments = ["worker", "--command", &command, "--poll", "50ms", "--jobs", "2"];
+    let mut worker = w.server.ask(&arguments);
+    worker.env("TENURE_KEY", key).stderr(std::process::Stdio::piped());
+    let worker = Worker(worker.spawn().expect("starts"));
+    w.until("it runs", || has(&started, "\n"));
+    let leader = std::fs::read_to_string(&started).expect("a number");
+    w.server.ask(&["keys", "revoke", id]).output().expect("runs");
+    let (code, said) = worker.end();
+    assert_eq!(code, Some(77), "{said}");
+    let group = rustix::process::Pid::from_raw(leader.trim().parse().expect("a number")).expect("a process");
+    w.until("nothing of it is left", || rustix::process::test_kill_process_group(group).is_err());
+}

@@ -177,7 +177,7 @@ async fn add_image(
     // Whoever may not need not send twenty megabytes to hear it.
     let (labels, asking) = self::labels(&app, &caller, None)?;
     labels.for_upload(&asking, &id)?;
-    let made = match upload::read(&app, request).await? {
+    let made = match upload::read(&app, &caller, request).await? {
         Upload::Metadata(Body { value, key }) => {
             labels.add_image(&actor(&caller, KIND, key.as_ref())?, &id, &value).await?
         }

@@ -8,6 +8,7 @@ mod tasks;
 mod upload;
 
 use std::fmt;
+pub(crate) use upload::Uploading;
 
 use axum::http::StatusCode;
 use serde::Serialize;

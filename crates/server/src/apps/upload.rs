@@ -1,29 +1,34 @@
 //! What comes to a project's images: a form with a file, or JSON about a file that is kept elsewhere.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use futures_util::{Stream, StreamExt, stream};
 use http_body_util::{BodyExt, Limited};
 use multer::{Constraints, Error, Field, Multipart, SizeLimit};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use tenure_apps::labels::{FILE_BYTES_MAX, NAME_BYTES_MAX, NewImage};
-use tokio::sync::SemaphorePermit;
 use utoipa::ToSchema;
 
 use crate::body::Body;
 use crate::idempotency::Key;
-use crate::limits::{UPLOAD_BYTES_MAX, UPLOAD_TIME_MAX};
+use crate::limits::{
+    UPLOAD_BYTES_MAX, UPLOAD_PAUSE_MAX, UPLOAD_TIME_MAX, UPLOADS_MAX, UPLOADS_PER_PERSON_MAX,
+};
 use crate::params::no_query;
-use crate::{App, Problem};
+use crate::{App, Caller, Problem};
 
 /// What came.
 pub(super) enum Upload<'a> {
     /// About a file elsewhere.
     Metadata(Body<NewImage>),
     /// The file itself, and its slot, to be held as long as the bytes are.
-    File { name: String, bytes: Bytes, key: Option<Key>, slot: SemaphorePermit<'a> },
+    File { name: String, bytes: Bytes, key: Option<Key>, slot: Slot<'a> },
 }
 
 /// A form with an image.
@@ -40,19 +45,74 @@ pub(super) struct UploadForm {
     name: Option<String>,
 }
 
+/// Uploads that are being read: each is held in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Uploading(Mutex<Vec<Arc<str>>>);
+
+/// A place among them, until it is dropped.
+pub(super) struct Slot<'a>(&'a Uploading, Arc<str>);
+
+impl Uploading {
+    /// A place for this person, if there is one.
+    fn enter(&self, person: &Arc<str>) -> Option<Slot<'_>> {
+        let mut people = self.0.lock();
+        let own = people.iter().filter(|other| *other == person).count();
+        if people.len() >= UPLOADS_MAX || own >= UPLOADS_PER_PERSON_MAX {
+            return None;
+        }
+        people.push(person.clone());
+        Some(Slot(self, person.clone()))
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        let mut people = self.0.0.lock();
+        if let Some(index) = people.iter().position(|person| *person == self.1) {
+            people.swap_remove(index);
+        }
+    }
+}
+
+/// The sender paused for too long.
+#[derive(Debug)]
+struct Stalled;
+
+impl fmt::Display for Stalled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("nothing came for too long")
+    }
+}
+
+impl std::error::Error for Stalled {}
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+/// The body's parts, until one of them is too long in coming.
+fn parts_of(body: axum::body::Body) -> impl Stream<Item = Result<Bytes, Failed>> + Send {
+    let body = Box::pin(Limited::new(body, UPLOAD_BYTES_MAX).into_data_stream());
+    stream::unfold(body, async |mut body| {
+        let part = match tokio::time::timeout(UPLOAD_PAUSE_MAX, body.next()).await {
+            Ok(part) => part?,
+            Err(_) => Err(Failed::from(Stalled)),
+        };
+        Some((part, body))
+    })
+}
+
 /// Reads a request to the end, within the limits.
-pub(super) async fn read(app: &App, request: Request) -> Result<Upload<'_>, Problem> {
+pub(super) async fn read<'a>(app: &'a App, caller: &Caller, request: Request) -> Result<Upload<'a>, Problem> {
     let Some(boundary) = boundary(request.headers()) else {
         return Ok(Upload::Metadata(Body::from_request(request, app).await?));
     };
     no_query(request.uri())?;
     // Turned away rather than queued: whoever waits would wait with a file in hand.
-    let slot = app.uploading().try_acquire().map_err(|_| {
+    let slot = app.uploading().enter(&caller.principal.id).ok_or_else(|| {
         let detail = "too many uploads at once; try again shortly";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail).retry(1)
     })?;
     let (parts, body) = request.into_parts();
-    let body = Limited::new(body, UPLOAD_BYTES_MAX).into_data_stream();
+    let body = parts_of(body);
     let limits = SizeLimit::new()
         .whole_stream(UPLOAD_BYTES_MAX as u64)
         .for_field("file", FILE_BYTES_MAX as u64)
@@ -117,6 +177,9 @@ fn broken(error: &Error, field: &str) -> Problem {
         Error::StreamSizeExceeded { limit } => too_large("the body", *limit),
         Error::StreamReadFailed(cause) if cause.is::<http_body_util::LengthLimitError>() => {
             too_large("the body", UPLOAD_BYTES_MAX as u64)
+        }
+        Error::StreamReadFailed(cause) if cause.is::<Stalled>() => {
+            Problem::new(StatusCode::REQUEST_TIMEOUT, "timeout", "nothing came for too long")
         }
         _ => Problem::new(StatusCode::BAD_REQUEST, "malformed", "the form cannot be read to its end"),
     }

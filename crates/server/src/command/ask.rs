@@ -9,7 +9,6 @@ use tenure_core::{ClaimId, CollectionKey, Expect, Guard, ItemId, ItemWrite, Json
 use utoipa::{IntoParams, ToSchema};
 
 use super::Op;
-use crate::body::objects;
 use crate::{Problem, schema};
 
 /// A command, ready for the engine, and what its answer has to know of the question.
@@ -179,7 +178,7 @@ pub(crate) struct CompleteBody {
     #[schema(value_type = Option<schema::Number>)]
     token: Option<u64>,
     /// What single items become instead.
-    #[serde(default, deserialize_with = "objects")]
+    #[serde(default, deserialize_with = "tenure_core::object::objects")]
     #[schema(required = false)]
     items: Vec<CompleteItem>,
 }

@@ -17,7 +17,7 @@ use utoipa_axum::routes;
 use super::cookie;
 use super::keys::{KeyDocument, NewKey};
 use super::secret::Secret;
-use crate::body::{Body, object};
+use crate::body::Body;
 use crate::command::NoBody;
 use crate::front::Client;
 use crate::params::{Nothing, Query, Raw};
@@ -53,7 +53,7 @@ struct CreateKey {
     #[schema(example = "nightly import")]
     name: String,
     /// Who acts with it.
-    #[serde(deserialize_with = "object")]
+    #[serde(deserialize_with = "tenure_core::object::object")]
     subject: Subject,
     /// What it may do.
     role: Role,

@@ -123,7 +123,7 @@ impl Runner for HttpRunner {
 impl Inner {
     async fn post(&self, job: &Job) -> Result<Json, Failure> {
         let connecting = tokio::time::timeout(self.settings.connect_time, self.connect());
-        let late = |_| Failure::new("unreachable", "connecting took too long");
+        let late = |_| Failure::passing("unreachable", "connecting took too long");
         let stream = connecting.await.map_err(late)??;
         match &self.tls {
             None => self.speak(stream, job).await,
@@ -144,7 +144,7 @@ impl Inner {
                 .map_err(|error| unreachable(&error))?
                 .collect(),
         };
-        let mut last = Failure::new("unreachable", "the name has no address");
+        let mut last = Failure::passing("unreachable", "the name has no address");
         for address in found {
             if !is_allowed(address.ip(), &self.settings.allowed) {
                 last = Failure::new("refused", &refused(address.ip()));
@@ -172,6 +172,9 @@ impl Inner {
         if status.is_redirection() {
             return Err(Failure::new("redirected", &format!("{status}: redirects are not followed")));
         }
+        if matches!(status.as_u16(), 429 | 502 | 503 | 504) {
+            return Err(Failure::passing("busy", &format!("the runner answered {status}")));
+        }
         if !status.is_success() {
             return Err(Failure::new("status", &format!("the runner answered {status}")));
         }
@@ -180,7 +183,7 @@ impl Inner {
             Err(error) if error.is::<LengthLimitError>() => {
                 Err(Failure::new("result_too_large", "the result is larger than 16 KiB"))
             }
-            Err(error) => Err(Failure::new("unreachable", &error.to_string())),
+            Err(error) => Err(Failure::passing("unreachable", &error.to_string())),
         }
     }
 
@@ -219,8 +222,9 @@ fn refused(address: IpAddr) -> String {
     format!("{address} is not public; name its network in jobs.allowed_networks if it is meant")
 }
 
+/// The runner is away, or went away: nothing is known of the analysis.
 fn unreachable(error: &dyn std::error::Error) -> Failure {
-    Failure::new("unreachable", &error.to_string())
+    Failure::passing("unreachable", &error.to_string())
 }
 
 fn connector(ca_file: Option<&Path>) -> Result<TlsConnector, (&'static str, String)> {

@@ -194,9 +194,13 @@ async fn j03_a_stale_lock_is_taken_over_and_j02_a_finished_analysis_never() {
     s.post("wes:worker", "/analyses/a/lock", json!({"owner": "w-1", "ttl_sec": 5})).await.status(200);
     s.pass(5_000);
     let token = locked(&s, "a", "w-2").await;
-    s.post("wes:worker", "/analyses/a/complete", json!({"token": token, "result": null}))
+    s.post("wes:worker", "/analyses/a/complete", json!({"token": token})).await.invalid("result");
+    let deep = format!(r#"{{"token": {token}, "result": {}{}}}"#, "[".repeat(127), "]".repeat(127));
+    let deep = Call::new("wes:worker", Method::POST, "/analyses/a/complete").raw("application/json", deep);
+    s.send(deep).await.invalid("result");
+    s.post("wes:worker", "/analyses/a/complete", json!({"token": token, "error": ["a", "b"]}))
         .await
-        .invalid("result");
+        .invalid("error");
     s.post("wes:worker", "/analyses/a/complete", json!({"token": token, "result": []})).await.status(200);
     for owner in ["w-1", "w-2"] {
         let answer =

@@ -5,7 +5,7 @@ use tenure_apps::jobs::{NotAcquired, Outcome};
 use tenure_core::{EndReason, Fact};
 
 use super::world::{BEAT_MS, TTL_MS, World, delivery, owner, ready, until};
-use crate::common::{START_MS, code, person};
+use crate::common::{START_MS, code, keyed, person};
 
 /// J4: fifty simultaneous deliveries, one run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -79,8 +79,10 @@ async fn j08_a_run_claims_refreshes_and_ends_in_one_commit() {
 #[tokio::test]
 async fn j08_a_run_that_fails_ends_failed_with_the_reason() {
     let w = World::new();
-    w.bench.end(3);
-    for (input, reason) in [("fail", "exit"), ("panic", "broken"), ("huge", "result_too_large")] {
+    w.bench.end(4);
+    let failing =
+        [("fail", "exit"), ("panic", "broken"), ("huge", "result_too_large"), ("deep", "result_too_deep")];
+    for (input, reason) in failing {
         w.queued(input, input).await;
         let done = w.jobs.deliver(&w.wes, input).await.expect("is no error").value;
         assert_eq!(done, delivery(Outcome::Failed, None, "FAILED"));
@@ -234,4 +236,43 @@ async fn j05_a_run_whose_lock_an_administrator_frees_is_stopped() {
     w.pass(BEAT_MS);
     assert_eq!(code(&running.await.expect("ends")), "lost");
     assert_eq!(w.bench.stopped(), 1);
+}
+
+/// J9: what was locked when a queue first asked with its key is run when the queue asks again and it is free.
+#[tokio::test]
+async fn j09_a_delivery_with_a_key_runs_once_the_lock_it_met_is_gone() {
+    let w = World::new();
+    w.queued("a", "text").await;
+    w.locked("a", "w-1").await;
+    let wes = keyed(&w.wes, "message-1");
+    let skipped = w.jobs.deliver(&wes, "a").await.expect("is no error").value;
+    assert_eq!(skipped, delivery(Outcome::Skipped, Some(NotAcquired::Locked), "RUNNING"));
+    w.office.pass(TTL_MS);
+    w.bench.end(1);
+    let done = w.jobs.deliver(&wes, "a").await.expect("is free").value;
+    assert_eq!(done, delivery(Outcome::Completed, None, "READY"));
+}
+
+/// A runner that is away says nothing about the analysis: it is given back, to be delivered again.
+#[tokio::test]
+async fn a_runner_that_is_away_makes_nothing_failed() {
+    let w = World::new();
+    w.queued("a", "away").await;
+    w.bench.end(2);
+    assert_eq!(code(&w.jobs.deliver(&w.wes, "a").await), "overloaded");
+    assert_eq!((w.status("a").as_str(), w.owner("a")), ("RUNNING", None));
+    let done = w.jobs.deliver(&w.wes, "a").await.expect("is back").value;
+    assert_eq!(done, delivery(Outcome::Completed, None, "READY"));
+}
+
+/// A server that stops waits for what runs, stops the rest and gives it back.
+#[tokio::test]
+async fn a_server_that_stops_gives_back_what_it_runs() {
+    let w = World::new();
+    w.queued("a", "text").await;
+    let running = w.deliver("a");
+    w.running(1).await;
+    w.close().await;
+    assert_eq!(code(&running.await.expect("ends")), "overloaded");
+    assert_eq!((w.bench.stopped(), w.status("a").as_str(), w.owner("a")), (1, "RUNNING", None));
 }

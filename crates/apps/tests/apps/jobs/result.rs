@@ -47,7 +47,11 @@ async fn a_result_that_cannot_be_kept_is_refused_with_the_field() {
     w.queued("a", "text").await;
     let token = w.locked("a", "w-1").await;
     let json = |value| Json::of(&value).expect("JSON");
-    let failure = |reason: &str, message: String| Failure { reason: reason.to_owned(), message };
+    let failure = |reason: &str, message: String| {
+        let mut failure = Failure::new("x", "");
+        (failure.reason, failure.message) = (reason.to_owned(), message);
+        failure
+    };
     let wrong = [
         (None, None, "result"),
         (Some(json(json!(1))), Some(failure("exit", String::new())), "error"),

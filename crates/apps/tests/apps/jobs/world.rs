@@ -79,6 +79,12 @@ impl Runner for Bench {
             match &*job.input {
                 "panic" => panic!("a runner's own mistake"),
                 "fail" => Err(Failure::new("exit", "exit code 3")),
+                "away" if runs.begun.load(Ordering::SeqCst) == 1 => {
+                    Err(Failure::passing("unreachable", "is away"))
+                }
+                "deep" => {
+                    Ok(Json::parse(&format!("{}{}", "[".repeat(127), "]".repeat(127)), "x").expect("JSON"))
+                }
                 "huge" => Ok(Json::of(&"x".repeat(20_000)).expect("JSON")),
                 input => Ok(Json::of(&json!({"echo": input, "token": job.token})).expect("JSON")),
             }
@@ -108,6 +114,7 @@ pub(crate) struct World {
     pub(crate) bench: Bench,
     pub(crate) wes: Actor,
     pub(crate) pace: HandPace,
+    workshop: Workshop,
 }
 
 impl World {
@@ -122,8 +129,8 @@ impl World {
     fn in_office(office: Office, bench: Bench, at_once: usize) -> Self {
         let pace = HandPace(watch::Sender::new((0, 0)));
         let workshop = Workshop::new(bench.clone(), at_once).at_pace(pace.clone());
-        let jobs = Jobs::new(office.desk.clone(), workshop);
-        Self { jobs, office, bench, wes: person("wes"), pace }
+        let jobs = Jobs::new(office.desk.clone(), workshop.clone());
+        Self { jobs, office, bench, wes: person("wes"), pace, workshop }
     }
 
     /// A new process on what was kept; its runs begin from nothing.
@@ -137,6 +144,11 @@ impl World {
     pub(crate) async fn queued(&self, id: &str, input: &str) {
         let new = NewAnalysis { id: Some(id.to_owned()), input: input.to_owned() };
         self.jobs.create(&self.wes, new).await.expect("is queued");
+    }
+
+    /// The server stops, and gives what runs no time.
+    pub(crate) async fn close(&self) {
+        self.workshop.close(Duration::ZERO).await;
     }
 
     /// A delivery on its own.

@@ -9,7 +9,7 @@ use futures_util::{FutureExt, stream};
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage};
 use serde_json::json;
 use tenure_apps::labels::FILE_BYTES_MAX;
-use tenure_server::limits::UPLOADS_MAX;
+use tenure_server::limits::{UPLOADS_MAX, UPLOADS_PER_PERSON_MAX};
 
 use super::{PROJECT, server};
 use crate::server::{Call, Reply, Server};
@@ -153,19 +153,24 @@ async fn a_file_has_twenty_mebibytes_at_most() {
     s.send(json).await.code(413, "too_large");
 }
 
-/// So many uploads are read at once; the next one is told to come again, and comes in when one has ended.
+/// So many uploads are read at once, and of one person a few; the next one is told to come again, and comes in
+/// when one has ended.
 #[tokio::test]
 async fn uploads_beyond_the_limit_are_told_to_come_again() {
     let s = server().await;
-    let stalled = || {
+    let stalled = |who: &str| {
         let body = Body::from_stream(stream::pending::<Result<Bytes, Infallible>>());
-        let call = Call::new("ana", Method::POST, IMAGES).raw("multipart/form-data; boundary=b", body);
+        let call = Call::new(who, Method::POST, IMAGES).raw("multipart/form-data; boundary=b", body);
         let mut sent = Box::pin(s.send(call));
         assert!((&mut sent).now_or_never().is_none(), "it waits for its body");
         sent
     };
-    let mut waiting: Vec<_> = (0..UPLOADS_MAX).map(|_| stalled()).collect();
     let bytes = picture(8, 8, ImageFormat::Png);
+    let mut waiting: Vec<_> = (0..UPLOADS_PER_PERSON_MAX).map(|_| stalled("ana")).collect();
+    upload(&s, &bytes).await.code(503, "overloaded");
+    waiting.pop();
+    upload(&s, &bytes).await.status(201);
+    waiting.extend((waiting.len()..UPLOADS_MAX).map(|index| stalled(&format!("p{index}:editor"))));
     let refused = upload(&s, &bytes).await.code(503, "overloaded");
     assert_eq!(refused.header("retry-after"), "1");
     waiting.pop();
