@@ -12,6 +12,7 @@ use tenure_engine::{Answer, Engine, Reader, Request, StoreError};
 use tokio::sync::{Semaphore, watch};
 
 use crate::apps::check_owned;
+use crate::apps::raffle::Audience;
 use crate::command::{Asked, Rendered};
 use crate::idempotency::Key;
 use crate::identity::{Identity, ServerSecret, Settings};
@@ -34,6 +35,8 @@ struct Inner {
     labels: Labels,
     /// Its seeds come from the server's secret.
     raffles: Raffles,
+    /// Who has which raffle's page open.
+    audience: Audience,
     /// Uploads that are being read: each is held in memory.
     uploading: Semaphore,
     /// The texts of events that somebody follows.
@@ -79,6 +82,7 @@ impl App {
             metrics,
             labels,
             raffles,
+            audience: Audience::default(),
             uploading,
             hub,
             stopping,
@@ -95,6 +99,11 @@ impl App {
     /// The application of raffles.
     pub fn raffles(&self) -> &Raffles {
         &self.0.raffles
+    }
+
+    /// Who has which raffle's page open.
+    pub(crate) fn audience(&self) -> &Audience {
+        &self.0.audience
     }
 
     /// Lets so many in at a time with a file.
@@ -172,7 +181,7 @@ impl App {
         asked: Asked,
         key: Option<&Key>,
     ) -> Result<Rendered, Problem> {
-        check_owned(caller, &asked)?;
+        check_owned(self, caller, &asked)?;
         let answer = self.ask(caller, asked.collection.clone(), asked.verb.clone(), key).await;
         asked.render(&answer, self.reader().epoch())
     }

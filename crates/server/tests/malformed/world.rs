@@ -38,6 +38,8 @@ pub(crate) struct Known {
     /// An image of the project `p` that is locked, and an annotation in it.
     pub(crate) image: String,
     pub(crate) annotation: String,
+    /// A reservation of two numbers of the raffle `navidad`.
+    pub(crate) reservation: String,
 }
 
 pub(crate) struct World {
@@ -150,6 +152,13 @@ pub(crate) async fn furnish(router: &Router) -> Known {
         ask(ADMIN, "POST", "/analyses", json!({"id": id, "input": "some text"})).await;
     }
     let analysis = ask(ADMIN, "POST", "/analyses/running/lock", json!({"owner": "w-1"})).await;
+    for id in ["navidad", "drawn"] {
+        let raffle = json!({"id": id, "title": "Rifa", "numbers": 10, "price_minor": 100, "currency": "CRC"});
+        ask(ADMIN, "POST", "/raffles", raffle).await;
+        ask(ADMIN, "PATCH", &format!("/raffles/{id}"), json!({"status": "active"})).await;
+    }
+    let reservation = json!({"raffle_id": "navidad", "number_ids": [1, 2], "session_id": "tab-1"});
+    let reservation = ask(ADMIN, "POST", "/reservations", reservation).await;
     let policy = ask(ADMIN, "GET", "/v1/policies/task", Value::Null).await;
     Known {
         raffle: text(&raffle["id"]),
@@ -162,5 +171,6 @@ pub(crate) async fn furnish(router: &Router) -> Known {
         policy: policy["policy"].clone(),
         image,
         annotation: text(&annotation["id"]),
+        reservation: text(&reservation["id"]),
     }
 }
