@@ -176,7 +176,7 @@ pub(crate) fn templates(known: &Known) -> Vec<Template> {
     ];
     all.extend(labels(known));
     all.extend(jobs(known));
-    all.extend(raffle(known));
+    all.extend(raffles(known));
     all
 }
 
@@ -238,7 +238,7 @@ fn jobs(known: &Known) -> Vec<Template> {
 }
 
 /// Those of `/raffles` and `/reservations`.
-fn raffle(known: &Known) -> Vec<Template> {
+fn raffles(known: &Known) -> Vec<Template> {
     let reservation = &known.reservation;
     let new = json!({"id": "new", "title": "More", "numbers": 10, "price_minor": 100, "currency": "CRC",
         "draw_at": "2026-12-24T18:00:00Z"});
