@@ -39,6 +39,7 @@ mod stream;
 mod time;
 mod tls;
 mod view;
+mod web;
 mod wording;
 
 pub use accept::stop_signal;

@@ -174,10 +174,35 @@ pub(crate) fn templates(known: &Known) -> Vec<Template> {
         open("GET", "/readyz"),
         open("GET", "/metrics"),
     ];
+    all.extend(tasks(known));
     all.extend(labels(known));
     all.extend(jobs(known));
     all.extend(raffles(known));
     all
+}
+
+/// Those of tasks and stock.
+fn tasks(Known { draft, mine, bos, .. }: &Known) -> Vec<Template> {
+    let line = json!({"product": "bolt", "mode": "quantity", "quantity": 5, "direction": "in"});
+    let edit = json!({"product": "nut", "quantity": 6, "direction": "out"});
+    vec![
+        post("/tasks", &[], json!({"title": "Delivery", "lines": [line]})),
+        get("/tasks", &[], &[("status", "ready"), ("locked", "true"), ("limit", "10")]),
+        get("/tasks/{id}", &[draft], &[]),
+        post("/tasks/{id}/lines", &[draft], line),
+        send("PATCH", "/tasks/{id}/lines/{line}", &[mine, "1"], edit),
+        post("/tasks/{id}/lines/{line}/validate", &[mine, "1"], json!({})),
+        post("/tasks/{id}/ready", &[draft], json!({})),
+        post("/tasks/{id}/process", &[mine], json!({})),
+        post("/tasks/{id}/heartbeat", &[mine], json!({"idle_ms": 5})),
+        post("/tasks/{id}/leave", &[mine], json!({})),
+        post("/tasks/{id}/finalize", &[mine], json!({})),
+        post("/tasks/{id}/cancel", &[draft], json!({})),
+        post("/tasks/{id}/force-release", &[bos], json!({"reason": "went home"})),
+        post("/tasks/{id}/force-claim", &[bos], json!({"reason": "it is urgent"})),
+        post("/tasks/{id}/request-release", &[bos], json!({"message": "may I?"})),
+        get("/inventory", &[], &[("limit", "10")]),
+    ]
 }
 
 const PROJECT: &str = "/api/v1/projects/{id}";
@@ -249,7 +274,7 @@ fn raffles(known: &Known) -> Vec<Template> {
         get("/raffles/{id}", &["navidad"], &[]),
         send("PATCH", "/raffles/{id}", &["navidad"], json!({"status": "paused"})),
         get("/raffles/{id}/numbers", &["navidad"], &[]),
-        post("/raffles/{id}/draw", &["drawn"], json!({})),
+        post("/raffles/{id}/draw", &["paused"], json!({})),
         get("/raffles/{id}/draw", &["drawn"], &[]),
         // Without an upgrade it is refused anyway.
         get("/raffles/{id}/ws", &["navidad"], &[("since", "1"), ("epoch", "1")]),
