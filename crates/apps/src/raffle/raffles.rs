@@ -106,7 +106,7 @@ impl Raffles {
     /// Collections of the kind after one, in order. Not all of them are the application's.
     pub(super) fn collections(&self, after: Option<&str>) -> Result<Vec<CollectionKey>> {
         let invalid = || Refusal::invalid("after", "is no cursor");
-        // `-` is the smallest name there could be.
+        // The smallest name there could be, and no raffle's.
         let start = match after {
             Some(after) => collection_of(after).ok_or_else(invalid)?,
             None => CollectionKey::from_parts(KIND, "+")?,

@@ -13,8 +13,8 @@ use std::fmt;
 use axum::http::StatusCode;
 use serde::Serialize;
 use tenure_apps::{Actor, Desk, Done, Permission, Refusal, RequestKey};
-use tenure_core::Verb;
 use tenure_core::command::Complete;
+use tenure_core::{CollectionKey, Verb};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::access::{Role, Roles};
@@ -79,6 +79,15 @@ pub(crate) fn check_owned(app: &App, caller: &Caller, asked: &Asked) -> Result<(
         }
         _ => Ok(()),
     }
+}
+
+/// In a raffle the claims and documents say who wants which number and how they pay: that is nobody's business
+/// but theirs. Its own routes show to each what is theirs; the general ones show it to administrators.
+pub(crate) fn check_seen(app: &App, caller: &Caller, key: &CollectionKey) -> Result<(), Problem> {
+    if caller.role != Role::Admin && tenure_apps::raffle::is_raffle(&desk(app), key)? {
+        return Err(Problem::forbidden(format!("{key} is seen through /raffles and /reservations")));
+    }
+    Ok(())
 }
 
 /// It writes an application's document.

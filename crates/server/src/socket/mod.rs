@@ -24,6 +24,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use utoipa::IntoParams;
 
 use crate::access::{SOCKET_PATH, rule_for};
+use crate::apps::check_seen;
 use crate::front::Client;
 use crate::identity::Secret;
 use crate::limits::{
@@ -103,6 +104,7 @@ pub(crate) async fn open(
             return Err(Problem::forbidden("a session opens sockets from a page only: send Origin"));
         }
         check_access(caller, &key)?;
+        check_form(&app, caller, &key, is_raffle)?;
     }
     let handshake = Handshake::of(&mut parts)?;
     if app.is_stopping() {
@@ -124,6 +126,11 @@ fn check_access(caller: &Caller, key: &CollectionKey) -> Result<(), Problem> {
         Some(May::Roles { own, .. }) if own.has(caller.role) => caller.check_kind(key.kind()),
         _ => Err(Problem::forbidden("your role may not do this")),
     }
+}
+
+/// A raffle as it is, with everybody's claims, is for administrators.
+fn check_form(app: &App, caller: &Caller, key: &CollectionKey, is_raffle: bool) -> Result<(), Problem> {
+    if is_raffle { Ok(()) } else { check_seen(app, caller, key) }
 }
 
 /// A request that wants to become a socket.

@@ -107,6 +107,7 @@ pub(super) fn admit(asked: &Asked, found: Result<Caller, Problem>) -> Result<Cal
         }
     };
     super::check_access(&caller, &asked.key)?;
+    super::check_form(&asked.app, &caller, &asked.key, asked.is_raffle)?;
     check(Group::Stream, Who::of(Some(&caller), asked.address))?;
     Ok(caller)
 }

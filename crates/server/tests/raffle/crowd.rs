@@ -115,7 +115,8 @@ impl Buyer {
     async fn buy(&mut self, random: &mut Random, round: usize) {
         let mut numbers: Vec<u32> = (1..=NUMBERS).collect();
         for place in 0..10 {
-            numbers.swap(place, place + random.below(numbers.len() - place));
+            let other = place + random.below(numbers.len() - place);
+            numbers.swap(place, other);
         }
         numbers.truncate(10);
         let body =

@@ -79,8 +79,6 @@ async fn r12_updates_reach_every_page_and_say_whose_only_to_whom_it_concerns() {
         }
     }
     drop(pages);
-    let key = tenure_core::CollectionKey::new("raffle/navidad").unwrap();
-    let _ = key;
     let path = "/raffles/navidad/ws/stats";
     for _ in 0..1_000 {
         if server.http(&looker, "GET", path, &json!({})).await.1 == json!({"connected": 0}) {
@@ -156,4 +154,20 @@ async fn r12_a_page_says_who_it_is_by_a_ticket_or_its_first_message() {
     page.send(json!({"type": "hello", "key": "tnr_nobody"}).to_string()).await;
     assert_eq!(page.closed().await.0, 4401);
     eventually(|| server.figure("tenure_sockets{sort=\"ws\"}") < 3.0).await;
+}
+
+/// A raffle as it is, with everybody's claims, is for administrators, however one says who one is.
+#[tokio::test]
+async fn r12_the_general_socket_of_a_raffle_is_for_administrators() {
+    let server = server().await;
+    let (buyer, _) = server.key("editor").await;
+    let general = "raffle/navidad/ws";
+    let refused = server.try_open(general, &[("authorization", &format!("Bearer {buyer}"))]).await;
+    assert_eq!(refused.err(), Some(403));
+    let ticket = server.ticket(&buyer).await;
+    assert_eq!(server.try_open(&format!("{general}?ticket={ticket}"), &[]).await.err(), Some(403));
+    let mut page = server.try_open(general, &[]).await.unwrap();
+    page.send(json!({"type": "hello", "key": buyer}).to_string()).await;
+    assert_eq!(page.closed().await.0, 4403);
+    assert_eq!(server.open(ADMIN, general).await.next().await["type"], "snapshot");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tenure_apps::raffle::{Order, ReservationStatus};
+use tenure_apps::raffle::{Order, RaffleStatus, ReservationStatus};
 use tenure_core::{EndReason, Fact};
 
 use super::world::{World, asked, taken};
@@ -86,4 +86,29 @@ async fn r20_a_crash_at_any_commit_leaves_one_reservation_or_none() {
         assert_eq!(w.status(&id), status);
         assert_eq!(w.grid(&w.ana).await[..2], *if kept { "bb" } else { "mm" });
     }
+}
+
+/// R4: what is reserved while somebody pauses the raffle is reserved before the pause, or not at all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r04_nothing_is_reserved_after_a_pause() {
+    let mut refused = 0;
+    for _ in 0..300 {
+        let w = World::new().await;
+        let asked = (0..4).map(|user| {
+            let (raffles, who) = (w.raffles.clone(), person(&format!("u{user}")));
+            tokio::spawn(async move { raffles.reserve(&who, &asked("tab", &[user + 1])).await.is_ok() })
+        });
+        let asked: Vec<_> = asked.collect();
+        w.becomes(RaffleStatus::Paused).await.expect("pauses");
+        for asked in asked {
+            refused += usize::from(!asked.await.expect("ends"));
+        }
+        let events = w.office.events("raffle/navidad");
+        let is_pause =
+            |fact: &Fact| matches!(fact, Fact::ItemPut { write, .. } if write.status.as_str() == "paused");
+        let after = events.iter().skip_while(|event| !is_pause(&event.fact));
+        let late = after.filter(|event| matches!(event.fact, Fact::Granted(_))).count();
+        assert_eq!(late, 0);
+    }
+    assert!(refused > 0, "some came too late");
 }

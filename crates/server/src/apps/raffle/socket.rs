@@ -12,7 +12,7 @@ use super::asks;
 use crate::apps::desk;
 use crate::command::Rendered;
 use crate::front::Client;
-use crate::params::{Ids, Nothing, Query};
+use crate::params::{Ids, Nothing, Query, Raw};
 use crate::socket::{SocketQuery, open};
 use crate::{App, Caller, Problem};
 
@@ -43,12 +43,14 @@ struct SocketStats {
     responses((status = 101, description = "The socket is open.")))]
 pub(super) async fn open_raffle_socket(
     State(app): State<App>,
-    Ids([id]): Ids<1>,
+    Raw(path): Raw,
     Query(query): Query<SocketQuery>,
     client: Client,
     request: Request,
 ) -> Result<Response, Problem> {
-    let key = collection(&app, &id)?;
+    // A page may still have to say who it is.
+    let id = path.iter().next().map_or("", |(_, id)| id);
+    let key = collection(&app, id)?;
     open(app, key, query, (client, request), true).await
 }
 

@@ -86,3 +86,28 @@ async fn r24_numbers_are_reserved_through_the_application_alone() {
     let taken = json!({"id": "plain", "title": "x", "numbers": 1, "price_minor": 1, "currency": "CRC"});
     s.post("root", "/raffles", taken).await.invalid("id");
 }
+
+/// Who wants which number is told to an administrator, and to nobody else by any way around.
+#[tokio::test]
+async fn r12_the_general_routes_tell_nobody_whose_a_number_is() {
+    let s = server().await;
+    reserved(&s, "ana", &[1, 2]).await;
+    let claims = s.get("root", "/v1/claims?collection=raffle/navidad").await.status(200).json();
+    let claim = claims["claims"][0]["id"].as_str().expect("a claim").to_owned();
+    for path in [
+        "/v1/collections/raffle/navidad",
+        "/v1/collections/raffle/navidad/items",
+        "/v1/collections/raffle/navidad/items/1",
+        "/v1/collections/raffle/navidad/items/1/explain",
+        "/v1/collections/raffle/navidad/events?since=0",
+        "/v1/claims?collection=raffle/navidad",
+        &format!("/v1/claims/{claim}"),
+    ] {
+        s.get("root", path).await.status(200);
+        for who in ["ana", "bea", "vera:viewer", "wes:worker"] {
+            s.get(who, path).await.code(403, "forbidden");
+        }
+    }
+    assert_eq!(s.get("bea", "/v1/claims").await.status(200).json()["claims"], json!([]));
+    s.post("bea", &format!("/v1/claims/{claim}/nudge"), json!({})).await.code(403, "forbidden");
+}
