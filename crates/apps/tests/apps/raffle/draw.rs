@@ -1,6 +1,6 @@
 //! The draw.
 
-use tenure_apps::raffle::{Draw, Order, RaffleStatus, Raffles, Seeds, pick, sold_hash};
+use tenure_apps::raffle::{Draw, Order, RaffleStatus, Raffles, Seeds, pick};
 
 use super::world::World;
 use crate::common::code;
