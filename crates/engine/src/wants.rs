@@ -63,7 +63,7 @@ fn add_guard(want: &mut Want, guard: Option<&Guard>) {
     match guard {
         Some(Guard::Claim { claim, .. }) => want.claims.push(*claim),
         Some(Guard::NotHeldByOther { item } | Guard::Holds { item, .. } | Guard::Unchanged { item, .. }) => {
-            want.items.push(item.clone())
+            want.items.push(item.clone());
         }
         None => {}
     }

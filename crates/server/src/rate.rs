@@ -95,7 +95,7 @@ impl Rates {
         });
         let slow = per_minute.into_iter().filter_map(|(group, count)| {
             let (name, burst) = (group.name()?, NonZeroU32::new(count)?);
-            Some((name, Limiter::with(name, Duration::from_secs(60) / count, burst)?))
+            Some((name, Limiter::with(name, Duration::from_mins(1) / count, burst)?))
         });
         Self(Arc::new(limiters.chain(slow).collect()))
     }

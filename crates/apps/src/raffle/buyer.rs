@@ -52,7 +52,7 @@ impl Raffles {
         for recent in buyer.data().recent.iter().filter(|recent| recent.since_ms > from_ms) {
             let item = ItemId::new(recent.reservation.as_str())?;
             let Some(document) = self.desk.find(collection, &item)? else { continue };
-            let (_, state) = self.state(collection, document, now_ms)?;
+            let (_, state) = self.state(collection, &document, now_ms)?;
             if matches!(state, ReservationStatus::Cancelled | ReservationStatus::Expired) {
                 abandoned.push(recent.since_ms);
             }

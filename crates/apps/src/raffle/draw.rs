@@ -76,7 +76,7 @@ impl Raffles {
                 winner,
                 at_ms: now_ms,
             });
-            Ok(raffle.put(&status("drawn"), &data, None)?)
+            raffle.put(&status("drawn"), &data, None)
         };
         let done = self.desk.change(actor, &collection, Desk::OWN_STEP, plan).await?;
         let draw = self.drawn(id).await?;

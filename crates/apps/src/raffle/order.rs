@@ -36,7 +36,7 @@ impl Raffles {
     pub fn order(&self, id: &str) -> Result<Order> {
         let (collection, document) = self.reservation(id)?;
         let now_ms = self.desk.now_ms();
-        let (claim, status, document) = self.whole(&collection, document, now_ms)?;
+        let (claim, status, document) = self.whole(&collection, &document, now_ms)?;
         Ok(Order { raffles: self.clone(), collection, document, claim, status, now_ms })
     }
 }

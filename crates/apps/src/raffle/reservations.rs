@@ -195,7 +195,7 @@ impl Raffles {
     pub(super) fn state(
         &self,
         collection: &CollectionKey,
-        document: Document<ReservationDoc>,
+        document: &Document<ReservationDoc>,
         now_ms: i64,
     ) -> Result<(Option<Claim>, ReservationStatus)> {
         let (claim, status, _) = self.whole(collection, document, now_ms)?;
@@ -207,7 +207,7 @@ impl Raffles {
     pub(super) fn whole(
         &self,
         collection: &CollectionKey,
-        document: Document<ReservationDoc>,
+        document: &Document<ReservationDoc>,
         now_ms: i64,
     ) -> Result<(Option<Claim>, ReservationStatus, Document<ReservationDoc>)> {
         let item = document.item.id.clone();
@@ -231,7 +231,7 @@ impl Raffles {
     pub(super) fn shown(&self, collection: &CollectionKey, item: &ItemId) -> Result<Reservation> {
         let found = self.desk.find(collection, item)?.ok_or(Refusal::Broken)?;
         let now_ms = self.desk.now_ms();
-        let (claim, status, document) = self.whole(collection, found, now_ms)?;
+        let (claim, status, document) = self.whole(collection, &found, now_ms)?;
         let data = &document.data;
         let in_checkout = claim.as_ref().filter(|claim| &*claim.phase == "checkout");
         let checkout_ms = data.checkout_ms.or(in_checkout.map(|claim| claim.phase_since_ms));

@@ -87,21 +87,16 @@ impl Raffles {
         let is_race = |refusal: &Refusal| is_race(refusal, last.load(Ordering::Relaxed));
         let done = self.desk.attempt((actor, &collection, Desk::OWN_STEP), is_race, plan).await;
         let done = done.map_err(|refusal| self.taken(refusal))?;
-        match done {
-            Some(done) => {
-                // A retry's own id is not the one that was made.
-                let made = done.written(RESERVATIONS)?;
-                let reservation = self.shown(&collection, &made.id)?;
-                Ok(done.show(Reserved { reservation, is_new: true }))
-            }
-            None => {
-                let item = existing.ok_or(Refusal::Broken)?;
-                let reservation = self.shown(&collection, &item)?;
-                let at_ms = reservation.server_time.0;
-                let value = Reserved { reservation, is_new: false };
-                Ok(Done { value, at_ms, replayed: false })
-            }
-        }
+        let Some(done) = done else {
+            let item = existing.ok_or(Refusal::Broken)?;
+            let reservation = self.shown(&collection, &item)?;
+            let at_ms = reservation.server_time.0;
+            return Ok(Done { value: Reserved { reservation, is_new: false }, at_ms, replayed: false });
+        };
+        // A retry's own id is not the one that was made.
+        let made = done.written(RESERVATIONS)?;
+        let reservation = self.shown(&collection, &made.id)?;
+        Ok(done.show(Reserved { reservation, is_new: true }))
     }
 
     /// R1: 1 to 10 distinct numbers; how many is the policy's to say.

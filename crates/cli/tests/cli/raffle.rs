@@ -8,13 +8,13 @@ use sha2::{Digest, Sha256};
 use crate::process::{code, tenure, text};
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 /// A draw, made here by its written rule and not by the code that is tried.
 fn draw(sold: &[u32]) -> Value {
     let seed = [9_u8; 32];
-    let list: String = sold.iter().map(|number| format!("{number}\n")).collect();
+    let list = sold.iter().fold(String::new(), |text, number| format!("{text}{number}\n"));
     let list = Sha256::digest(list.as_bytes());
     // With so few numbers no round is skipped but once in 10^18.
     let digest = Sha256::digest([&seed[..], &list, &[0; 8]].concat());

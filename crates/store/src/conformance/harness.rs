@@ -318,7 +318,7 @@ fn want_guard(guard: Option<&Guard>, want: &mut Want) {
     match guard {
         Some(Guard::Claim { claim, .. }) => want.claims.push(*claim),
         Some(Guard::NotHeldByOther { item } | Guard::Holds { item, .. } | Guard::Unchanged { item, .. }) => {
-            want.items.push(item.clone())
+            want.items.push(item.clone());
         }
         None => {}
     }

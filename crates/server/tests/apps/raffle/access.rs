@@ -19,9 +19,10 @@ async fn prepare(rule: &Rule) -> Ready {
             server.post("root", "/raffles/navidad/draw", json!({})).await.status(200);
         }
     }
-    let path = match rule.path.starts_with("/raffles") {
-        true => rule.path.replace("{id}", "navidad"),
-        false => rule.path.replace("{id}", &id).replace("{number}", "2"),
+    let path = if rule.path.starts_with("/raffles") {
+        rule.path.replace("{id}", "navidad")
+    } else {
+        rule.path.replace("{id}", &id).replace("{number}", "2")
     };
     let body: Value = match (rule.method, rule.path) {
         ("POST", "/raffles") => json!({"title": "More", "numbers": 1, "price_minor": 1, "currency": "USD"}),
