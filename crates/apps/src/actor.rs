@@ -23,6 +23,10 @@ pub enum Permission {
     JobsQueue,
     /// Runs analyses: locks them, writes their results.
     JobsRun,
+    /// Reserves numbers of a raffle, in one's own name.
+    RaffleBuy,
+    /// Makes, opens, pauses and draws raffles, and sees everybody's reservations.
+    RaffleManage,
 }
 
 impl Permission {
@@ -34,6 +38,8 @@ impl Permission {
             Self::LabelsManage => "labels.manage",
             Self::JobsQueue => "jobs.queue",
             Self::JobsRun => "jobs.run",
+            Self::RaffleBuy => "raffle.buy",
+            Self::RaffleManage => "raffle.manage",
         }
     }
 }

@@ -17,6 +17,7 @@ pub mod jobs;
 pub mod labels;
 mod limits;
 mod lock;
+pub mod raffle;
 mod refusal;
 pub mod tasks;
 mod text;
@@ -35,5 +36,8 @@ pub use time::Time;
 /// the application would be worth nothing if anybody could write around it. Without an item: some item of the
 /// collection is.
 pub fn is_own(collection: &CollectionKey, item: Option<&ItemId>) -> bool {
-    tasks::is_own(collection) || jobs::is_own(collection) || labels::is_own(collection, item)
+    tasks::is_own(collection)
+        || jobs::is_own(collection)
+        || labels::is_own(collection, item)
+        || raffle::is_own(collection, item)
 }

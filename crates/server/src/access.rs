@@ -73,6 +73,8 @@ pub enum Group {
     Admin,
     /// Signing in.
     SignIn,
+    /// Reserving numbers of a raffle.
+    Reserve,
     /// Not limited: health and metrics.
     Free,
 }
@@ -86,6 +88,7 @@ impl Group {
             Self::Stream => Some("stream"),
             Self::Admin => Some("admin"),
             Self::SignIn => Some("sign_in"),
+            Self::Reserve => Some("reserve"),
             Self::Free => None,
         }
     }
@@ -130,6 +133,9 @@ const WRITE: May = May::Roles { own: Roles::WRITE, other: Roles::WRITE };
 const MANAGE_OWN: May = May::Roles { own: Roles::MANAGE, other: Roles::NONE };
 /// An application's own things, whoever holds them.
 const MANAGE: May = May::Roles { own: Roles::MANAGE, other: Roles::MANAGE };
+/// One's own alone; an administrator also sees and ends another's.
+const SEE_OWN: May = May::Roles { own: Roles::READ, other: Roles::ADMIN };
+const END_OWN: May = May::Roles { own: Roles::MANAGE, other: Roles::ADMIN };
 /// Jobs, of which another worker may run some.
 const RUN_OWN: May = May::Roles { own: Roles::RUN, other: Roles::NONE };
 /// Jobs, whoever runs them.
@@ -138,6 +144,11 @@ const ADMIN: May = May::Roles { own: Roles::ADMIN, other: Roles::ADMIN };
 
 /// The route of sockets.
 pub(crate) const SOCKET_PATH: &str = "/v1/collections/{kind}/{name}/ws";
+
+/// The route opens sockets: of a collection, or of a raffle's page.
+pub(crate) fn is_socket_path(path: &str) -> bool {
+    path == SOCKET_PATH || path == "/raffles/{id}/ws"
+}
 
 /// Every route. `{…}` stands for a path parameter, as in the router.
 pub const TABLE: &[Rule] = &[
@@ -215,6 +226,23 @@ pub const TABLE: &[Rule] = &[
     rule("POST", "/analyses/{id}/lock/release", RUN, Group::Write),
     rule("POST", "/analyses/{id}/complete", RUN_OWN, Group::Write),
     rule("POST", "/internal/tasks/analysis", RUN, Group::Write),
+    rule("POST", "/raffles", ADMIN, Group::Admin),
+    rule("GET", "/raffles", READ, Group::Read),
+    rule("GET", "/raffles/{id}", READ, Group::Read),
+    rule("PATCH", "/raffles/{id}", ADMIN, Group::Admin),
+    rule("GET", "/raffles/{id}/numbers", READ, Group::Read),
+    rule("POST", "/raffles/{id}/draw", ADMIN, Group::Admin),
+    rule("GET", "/raffles/{id}/draw", READ, Group::Read),
+    rule("GET", "/raffles/{id}/ws", READ, Group::Stream),
+    rule("GET", "/raffles/{id}/ws/stats", READ, Group::Read),
+    rule("POST", "/reservations", MANAGE, Group::Reserve),
+    rule("GET", "/reservations", READ, Group::Read),
+    rule("GET", "/reservations/{id}", SEE_OWN, Group::Read),
+    rule("POST", "/reservations/{id}/numbers", MANAGE_OWN, Group::Write),
+    rule("DELETE", "/reservations/{id}/numbers/{number}", MANAGE_OWN, Group::Write),
+    rule("POST", "/reservations/{id}/move-to-checkout", MANAGE_OWN, Group::Write),
+    rule("POST", "/reservations/{id}/cancel", END_OWN, Group::Write),
+    rule("POST", "/admin/jobs/expire-reservations", ADMIN, Group::Admin),
     rule("GET", "/openapi.json", May::Anyone, Group::Free),
     rule("GET", "/docs", May::Anyone, Group::Free),
     rule("GET", "/docs/problems", May::Anyone, Group::Free),

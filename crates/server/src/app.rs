@@ -6,12 +6,14 @@ use tenure_apps::Desk;
 use tenure_apps::files::{Files, InMemory};
 use tenure_apps::jobs::Workshop;
 use tenure_apps::labels::Labels;
+use tenure_apps::raffle::{Raffles, Seeds};
 use tenure_core::{Claim, CollectionKey, Command, Policy, Verb, seen_at};
 use tenure_engine::{Answer, Engine, Reader, Request, StoreError};
 use tokio::sync::{Semaphore, watch};
 
 use crate::apps::Uploading;
 use crate::apps::check_owned;
+use crate::apps::raffle::Audience;
 use crate::command::{Asked, Rendered};
 use crate::idempotency::Key;
 use crate::identity::{Identity, ServerSecret, Settings};
@@ -31,6 +33,10 @@ struct Inner {
     metrics: Metrics,
     /// Keeps files, and counts what it unpacks at once.
     labels: Labels,
+    /// Its seeds come from the server's secret.
+    raffles: Raffles,
+    /// Who has which raffle's page open.
+    audience: Audience,
     /// Uploads that are being read: each is held in memory.
     uploading: Uploading,
     /// The texts of events that somebody follows.
@@ -68,11 +74,15 @@ impl App {
         let (verifying, stopping) = (Semaphore::new(1), watch::Sender::new(false));
         let (hub, uploading) = (Hub::default(), Uploading::default());
         let labels = Labels::new(Desk::new(engine.clone()), files);
+        let seeds = Seeds::new(identity.derive("raffle seeds"));
+        let raffles = Raffles::new(Desk::new(engine.clone()), seeds);
         Self(Arc::new(Inner {
             engine,
             identity,
             metrics,
             labels,
+            raffles,
+            audience: Audience::default(),
             uploading,
             hub,
             stopping,
@@ -84,6 +94,16 @@ impl App {
     /// The application of images and annotations.
     pub fn labels(&self) -> &Labels {
         &self.0.labels
+    }
+
+    /// The application of raffles.
+    pub fn raffles(&self) -> &Raffles {
+        &self.0.raffles
+    }
+
+    /// Who has which raffle's page open.
+    pub(crate) fn audience(&self) -> &Audience {
+        &self.0.audience
     }
 
     /// Lets so many in at a time with a file.
@@ -161,7 +181,7 @@ impl App {
         asked: Asked,
         key: Option<&Key>,
     ) -> Result<Rendered, Problem> {
-        check_owned(caller, &asked)?;
+        check_owned(self, caller, &asked)?;
         let answer = self.ask(caller, asked.collection.clone(), asked.verb.clone(), key).await;
         asked.render(&answer, self.reader().epoch())
     }

@@ -11,7 +11,7 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::access::{Group, May, Rule, SOCKET_PATH, TABLE, rule_of};
+use crate::access::{Group, May, Rule, TABLE, is_socket_path, rule_of};
 use crate::front::Client;
 use crate::rate::{Allowance, Rates, Who};
 use crate::{App, Caller, Problem, web};
@@ -93,7 +93,7 @@ impl Gate {
 }
 
 fn is_socket(request: &Request) -> bool {
-    request.extensions().get::<MatchedPath>().is_some_and(|path| path.as_str() == SOCKET_PATH)
+    request.extensions().get::<MatchedPath>().is_some_and(|path| is_socket_path(path.as_str()))
 }
 
 fn has_bearer(request: &Request) -> bool {

@@ -59,6 +59,11 @@ const FIGURES: &[(&str, Shape, &str)] = &[
         "How late an expiry was noticed, at most, in one turn.",
     ),
     ("tenure_active_claims", Shape::Gauge, "Active claims, by kind."),
+    (
+        "tenure_raffle_reservations_total",
+        Shape::Counter,
+        "Reservations of raffles, by outcome: reserved, cancelled, paid. Paid by reserved is the conversion.",
+    ),
     ("tenure_collections", Shape::Gauge, "Collections."),
     ("tenure_items", Shape::Gauge, "Items."),
     ("tenure_journal_bytes", Shape::Gauge, "Journal on disk, in bytes."),
@@ -145,6 +150,12 @@ impl Metrics {
     /// A command was refused. Requests are counted by themselves; batches and sockets count each command.
     pub fn refused(&self, code: &'static str) {
         self.counter("tenure_refusals_total", vec![Label::from_static_parts("code", code)]).increment(1);
+    }
+
+    /// A reservation of a raffle was `reserved`, `cancelled` or `paid`.
+    pub fn reservation(&self, outcome: &'static str) {
+        let labels = vec![Label::from_static_parts("outcome", outcome)];
+        self.counter("tenure_raffle_reservations_total", labels).increment(1);
     }
 
     /// A stream is open as long as the guard lives. `sort` is `ws` or `sse`.

@@ -16,9 +16,10 @@ use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{RefOr, Required, Schema};
 
+use crate::apps::check_seen;
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
 use crate::wording::wrong_field;
-use crate::{Caller, Problem, schema};
+use crate::{App, Caller, Problem, schema};
 
 /// `{kind}/{name}`.
 pub(crate) struct At(pub(crate) CollectionKey);
@@ -99,48 +100,51 @@ impl Path {
         Ok(self.text(name).parse()?)
     }
 
-    fn collection(&self) -> Result<CollectionKey, Problem> {
-        self.caller.collection(self.text("kind"), self.text("name"))
+    fn collection(&self, app: &App) -> Result<CollectionKey, Problem> {
+        let key = self.caller.collection(self.text("kind"), self.text("name"))?;
+        check_seen(app, &self.caller, &key)?;
+        Ok(key)
     }
 
-    fn claim(&self) -> Result<ClaimId, Problem> {
+    fn claim(&self, app: &App) -> Result<ClaimId, Problem> {
         let claim: ClaimId = self.parse("id")?;
         self.caller.check_kind(claim.collection.kind())?;
+        check_seen(app, &self.caller, &claim.collection)?;
         Ok(claim)
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for At {
+impl FromRequestParts<App> for At {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        Ok(Self(Path::of(parts, state).await?.collection()?))
+    async fn from_request_parts(parts: &mut Parts, state: &App) -> Result<Self, Problem> {
+        Ok(Self(Path::of(parts, state).await?.collection(state)?))
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for AtItem {
+impl FromRequestParts<App> for AtItem {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &App) -> Result<Self, Problem> {
         let path = Path::of(parts, state).await?;
-        Ok(Self { collection: path.collection()?, item: path.parse("item")? })
+        Ok(Self { collection: path.collection(state)?, item: path.parse("item")? })
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for AtClaim {
+impl FromRequestParts<App> for AtClaim {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        Ok(Self(Path::of(parts, state).await?.claim()?))
+    async fn from_request_parts(parts: &mut Parts, state: &App) -> Result<Self, Problem> {
+        Ok(Self(Path::of(parts, state).await?.claim(state)?))
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for AtClaimItem {
+impl FromRequestParts<App> for AtClaimItem {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &App) -> Result<Self, Problem> {
         let path = Path::of(parts, state).await?;
-        Ok(Self { claim: path.claim()?, item: path.parse("item")? })
+        Ok(Self { claim: path.claim(state)?, item: path.parse("item")? })
     }
 }
 

@@ -16,6 +16,7 @@ use tokio::net::TcpListener;
 
 use crate::App;
 use crate::accept::{self, Limits};
+use crate::access::Group;
 use crate::config::{Config, ConfigError};
 use crate::front::{self, Front};
 use crate::gate::{self, Gate};
@@ -90,7 +91,7 @@ impl Server {
         let files = Arc::new(Folder::new(config.files_folder()));
         let app = App::with_workshop(engine, identity, metrics, files, workshop);
         let limits = config.accept_limits(&trusted);
-        let rates = Rates::new(config.rate_groups());
+        let rates = Rates::of(config.rate_groups(), [(Group::Reserve, config.rates.reserve.per_minute)]);
         Ok(Self { app, listener, address, tls, limits, rates, trusted, first_key })
     }
 

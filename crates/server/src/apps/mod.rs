@@ -3,6 +3,7 @@
 
 mod jobs;
 mod labels;
+pub(crate) mod raffle;
 mod served;
 mod tasks;
 mod upload;
@@ -13,8 +14,8 @@ pub(crate) use upload::Uploading;
 use axum::http::StatusCode;
 use serde::Serialize;
 use tenure_apps::{Actor, Desk, Done, Permission, Refusal, RequestKey};
-use tenure_core::Verb;
 use tenure_core::command::Complete;
+use tenure_core::{CollectionKey, Verb};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::access::{Role, Roles};
@@ -25,12 +26,16 @@ use crate::{App, Caller, Problem};
 
 /// Every application's routes, with their part of the document.
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::default().merge(tasks::routes()).merge(labels::routes()).merge(jobs::routes())
+    OpenApiRouter::default()
+        .merge(tasks::routes())
+        .merge(labels::routes())
+        .merge(jobs::routes())
+        .merge(raffle::routes())
 }
 
 /// The refusals that are a route's own, by application.
 pub(crate) const REFUSALS: &[&[crate::document::Refusals]] =
-    &[tasks::REFUSALS, labels::REFUSALS, jobs::REFUSALS];
+    &[tasks::REFUSALS, labels::REFUSALS, jobs::REFUSALS, raffle::REFUSALS];
 
 /// Which roles have a permission. The access table says the same by route.
 const PERMISSIONS: &[(Permission, Roles)] = &[
@@ -39,6 +44,8 @@ const PERMISSIONS: &[(Permission, Roles)] = &[
     (Permission::LabelsManage, Roles::MANAGE),
     (Permission::JobsQueue, Roles::WRITE),
     (Permission::JobsRun, Roles::RUN),
+    (Permission::RaffleBuy, Roles::MANAGE),
+    (Permission::RaffleManage, Roles::ADMIN),
 ];
 
 /// Collections of one application, with the permission for their locks. One that ends in a slash stands for
@@ -51,8 +58,15 @@ const LOCKS: &[(&str, Permission)] = &[
 
 /// The general routes give nobody more than an application's own: its documents are written through it,
 /// and its locks need its permission. An administrator may mend what is broken; the audit log says so.
-pub(crate) fn check_owned(caller: &Caller, asked: &Asked) -> Result<(), Problem> {
+pub(crate) fn check_owned(app: &App, caller: &Caller, asked: &Asked) -> Result<(), Problem> {
     let permissions = permissions_of(caller.role);
+    // A raffle's limits stand before a claim and its documents beside it, so that claims are its own too.
+    if !permissions.contains(&Permission::Override)
+        && tenure_apps::raffle::is_raffle(&desk(app), &asked.collection)?
+    {
+        let detail = format!("numbers of {} are reserved at /reservations", asked.collection);
+        return Err(Problem::forbidden(detail));
+    }
     if writes_own(asked) && !permissions.contains(&Permission::Override) {
         let detail = format!("what is in {} is written by its application; use its routes", asked.collection);
         return Err(Problem::forbidden(detail));
@@ -66,6 +80,15 @@ pub(crate) fn check_owned(caller: &Caller, asked: &Asked) -> Result<(), Problem>
         }
         _ => Ok(()),
     }
+}
+
+/// In a raffle the claims and documents say who wants which number and how they pay: that is nobody's business
+/// but theirs. Its own routes show to each what is theirs; the general ones show it to administrators.
+pub(crate) fn check_seen(app: &App, caller: &Caller, key: &CollectionKey) -> Result<(), Problem> {
+    if caller.role != Role::Admin && tenure_apps::raffle::is_raffle(&desk(app), key)? {
+        return Err(Problem::forbidden(format!("{key} is seen through /raffles and /reservations")));
+    }
+    Ok(())
 }
 
 /// It writes an application's document.
@@ -130,6 +153,21 @@ impl From<Refusal> for Problem {
                 let problem = Self::forbidden(detail).with("what", what).with("id", id);
                 problem.with("author", serde_json::json!(author))
             }
+            Refusal::NotOwner { what, id } => Self::forbidden(detail).with("what", what).with("id", id),
+            Refusal::Taken { numbers, wait_ms } => {
+                let problem = Self::new(StatusCode::CONFLICT, "held", detail).with("unavailable", numbers);
+                match wait_ms {
+                    Some(wait_ms) => problem.retry(seconds(wait_ms)),
+                    None => problem,
+                }
+            }
+            Refusal::Limit { limit, max } => {
+                Self::new(StatusCode::CONFLICT, "limit", detail).with("limit", limit).with("max", max)
+            }
+            Refusal::TooOften { limit, max, wait_ms } => {
+                let problem = Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", detail);
+                problem.with("limit", limit).with("max", max).retry(seconds(wait_ms))
+            }
             Refusal::Lost { what, id, holder } => {
                 let problem = Self::new(StatusCode::GONE, "lost", detail).with("what", what).with("id", id);
                 problem.with("holder", serde_json::json!(holder))
@@ -143,4 +181,9 @@ impl From<Refusal> for Problem {
             Refusal::Broken => Self::internal(),
         }
     }
+}
+
+/// Whole seconds, at least one.
+fn seconds(wait_ms: i64) -> u64 {
+    u64::try_from(wait_ms).unwrap_or(0).div_ceil(1_000).max(1)
 }

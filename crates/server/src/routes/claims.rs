@@ -8,6 +8,7 @@ use tenure_core::{ClaimId, ClaimState, CollectionKey};
 use tenure_engine::{ClaimFilter, ClaimRow, Reader};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::apps::check_seen;
 use crate::body::Body;
 use crate::command::{
     AcquireBody, AddItemBody, CompleteBody, HeartbeatBody, NoBody, NudgeBody, Rendered, no_body,
@@ -86,6 +87,7 @@ pub(crate) async fn list_claims(
     let limit = page_size(query.limit)?;
     if let Some(collection) = &query.collection {
         caller.check_kind(collection.kind())?;
+        check_seen(&app, &caller, collection)?;
     }
     let now_ms = app.now_ms();
     let filter = ClaimFilter {
@@ -102,7 +104,7 @@ pub(crate) async fn list_claims(
     };
     let cursor = |row: &ClaimRow| ClaimId { collection: row.collection.clone(), number: row.claim.number };
     let keep = |ClaimRow { collection, claim }| {
-        if !caller.covers(collection.kind()) {
+        if !caller.covers(collection.kind()) || check_seen(&app, &caller, &collection).is_err() {
             return Ok(None);
         }
         let claim = app.seen(&collection, &claim, now_ms)?;

@@ -24,6 +24,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use utoipa::IntoParams;
 
 use crate::access::{SOCKET_PATH, rule_for};
+use crate::apps::check_seen;
 use crate::front::Client;
 use crate::identity::Secret;
 use crate::limits::{
@@ -79,9 +80,20 @@ pub(crate) async fn open_socket(
     client: Client,
     request: Request,
 ) -> Result<Response, Problem> {
-    let (mut parts, _) = request.into_parts();
     let part = |name| path.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value);
     let key = CollectionKey::from_parts(part("kind"), part("name"))?;
+    open(app, key, query, (client, request), false).await
+}
+
+/// Opens a socket on a collection, in the form of a raffle's page or as it is.
+pub(crate) async fn open(
+    app: App,
+    key: CollectionKey,
+    query: SocketQuery,
+    (client, request): (Client, Request),
+    is_raffle: bool,
+) -> Result<Response, Problem> {
+    let (mut parts, _) = request.into_parts();
     let from = Cursor::of(query.since, query.epoch)?;
     app.identity().check_origin(&parts.headers, &client)?;
     let caller = parts.extensions.get::<Caller>().cloned();
@@ -92,6 +104,7 @@ pub(crate) async fn open_socket(
             return Err(Problem::forbidden("a session opens sockets from a page only: send Origin"));
         }
         check_access(caller, &key)?;
+        check_form(&app, caller, &key, is_raffle)?;
     }
     let handshake = Handshake::of(&mut parts)?;
     if app.is_stopping() {
@@ -99,7 +112,7 @@ pub(crate) async fn open_socket(
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "stopped", detail).retry(1));
     }
     let rates = parts.extensions.get::<Rates>().cloned();
-    let mut asked = Asked { app, key, from, caller, rates, address: client.address };
+    let mut asked = Asked { app, key, from, caller, rates, address: client.address, is_raffle };
     if let Some(ticket) = query.ticket {
         let found = asked.app.identity().redeem(&Secret::new(ticket)).await;
         asked.caller = Some(session::admit(&asked, found)?);
@@ -113,6 +126,11 @@ fn check_access(caller: &Caller, key: &CollectionKey) -> Result<(), Problem> {
         Some(May::Roles { own, .. }) if own.has(caller.role) => caller.check_kind(key.kind()),
         _ => Err(Problem::forbidden("your role may not do this")),
     }
+}
+
+/// A raffle as it is, with everybody's claims, is for administrators.
+fn check_form(app: &App, caller: &Caller, key: &CollectionKey, is_raffle: bool) -> Result<(), Problem> {
+    if is_raffle { Ok(()) } else { check_seen(app, caller, key) }
 }
 
 /// A request that wants to become a socket.

@@ -177,6 +177,7 @@ pub(crate) fn templates(known: &Known) -> Vec<Template> {
     all.extend(tasks(known));
     all.extend(labels(known));
     all.extend(jobs(known));
+    all.extend(raffles(known));
     all
 }
 
@@ -258,5 +259,33 @@ fn jobs(known: &Known) -> Vec<Template> {
             json!({"token": token, "error": {"reason": "exit", "message": "exit code 1"}}),
         ),
         post("/internal/tasks/analysis", &[], json!({"analysis_id": "queued"})),
+    ]
+}
+
+/// Those of `/raffles` and `/reservations`.
+fn raffles(known: &Known) -> Vec<Template> {
+    let reservation = &known.reservation;
+    let new = json!({"id": "new", "title": "More", "numbers": 10, "price_minor": 100, "currency": "CRC",
+        "draw_at": "2026-12-24T18:00:00Z"});
+    let reserve = json!({"raffle_id": "navidad", "number_ids": [7, 8], "session_id": "tab-9"});
+    vec![
+        post("/raffles", &[], new),
+        get("/raffles", &[], &[("after", "a"), ("limit", "10")]),
+        get("/raffles/{id}", &["navidad"], &[]),
+        send("PATCH", "/raffles/{id}", &["navidad"], json!({"status": "paused"})),
+        get("/raffles/{id}/numbers", &["navidad"], &[]),
+        post("/raffles/{id}/draw", &["paused"], json!({})),
+        get("/raffles/{id}/draw", &["drawn"], &[]),
+        // Without an upgrade it is refused anyway.
+        get("/raffles/{id}/ws", &["navidad"], &[("since", "1"), ("epoch", "1")]),
+        get("/raffles/{id}/ws/stats", &["navidad"], &[]),
+        post("/reservations", &[], reserve),
+        get("/reservations", &[], &[("raffle_id", "navidad"), ("mine", "true")]),
+        get("/reservations/{id}", &[reservation], &[]),
+        post("/reservations/{id}/numbers", &[reservation], json!({"number_id": 3})),
+        template("DELETE", "/reservations/{id}/numbers/{number}", &[reservation, "2"]),
+        post("/reservations/{id}/move-to-checkout", &[reservation], json!({})),
+        post("/reservations/{id}/cancel", &[reservation], json!({})),
+        post("/admin/jobs/expire-reservations", &[], json!({})),
     ]
 }

@@ -42,6 +42,8 @@ pub(crate) struct Known {
     /// An image of the project `p` that is locked, and an annotation in it.
     pub(crate) image: String,
     pub(crate) annotation: String,
+    /// A reservation of two numbers of the raffle `navidad`.
+    pub(crate) reservation: String,
 }
 
 pub(crate) struct World {
@@ -154,6 +156,23 @@ pub(crate) async fn furnish(router: &Router) -> Known {
         ask(ADMIN, "POST", "/analyses", json!({"id": id, "input": "some text"})).await;
     }
     let analysis = ask(ADMIN, "POST", "/analyses/running/lock", json!({"owner": "w-1"})).await;
+    for id in ["navidad", "paused", "drawn"] {
+        let raffle = json!({"id": id, "title": "Rifa", "numbers": 10, "price_minor": 100, "currency": "CRC"});
+        ask(ADMIN, "POST", "/raffles", raffle).await;
+        ask(ADMIN, "PATCH", &format!("/raffles/{id}"), json!({"status": "active"})).await;
+    }
+    for id in ["paused", "drawn"] {
+        // An administrator sells by hand what nobody has paid for here.
+        let collection = format!("raffle/{id}");
+        ask(ADMIN, "PUT", &format!("/v1/collections/{collection}/items/5"), json!({})).await;
+        let claim = json!({"collection": collection, "items": ["5"]});
+        let claim = text(&ask(ADMIN, "POST", "/v1/claims", claim).await["id"]);
+        ask(ADMIN, "POST", &format!("/v1/claims/{claim}/complete"), json!({"status": "sold"})).await;
+        ask(ADMIN, "PATCH", &format!("/raffles/{id}"), json!({"status": "paused"})).await;
+    }
+    ask(ADMIN, "POST", "/raffles/drawn/draw", json!({})).await;
+    let reservation = json!({"raffle_id": "navidad", "number_ids": [1, 2], "session_id": "tab-1"});
+    let reservation = ask(ADMIN, "POST", "/reservations", reservation).await;
     let line = json!({"product": "bolt", "mode": "quantity", "quantity": 5, "direction": "in"});
     let mut tasks = Vec::new();
     for title in ["a draft", "mine", "bo's"] {
@@ -180,5 +199,6 @@ pub(crate) async fn furnish(router: &Router) -> Known {
         bos,
         image,
         annotation: text(&annotation["id"]),
+        reservation: text(&reservation["id"]),
     }
 }
