@@ -23,6 +23,8 @@ pub enum Permission {
     JobsQueue,
     /// Runs analyses: locks them, writes their results.
     JobsRun,
+    /// Configures payment providers, reviews transfers, gives money back.
+    PaymentsManage,
 }
 
 impl Permission {
@@ -34,6 +36,7 @@ impl Permission {
             Self::LabelsManage => "labels.manage",
             Self::JobsQueue => "jobs.queue",
             Self::JobsRun => "jobs.run",
+            Self::PaymentsManage => "payments.manage",
         }
     }
 }

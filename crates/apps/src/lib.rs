@@ -17,6 +17,7 @@ pub mod jobs;
 pub mod labels;
 mod limits;
 mod lock;
+pub mod payments;
 mod refusal;
 pub mod tasks;
 mod text;
