@@ -25,6 +25,10 @@ pub enum Permission {
     JobsRun,
     /// Configures payment providers, reviews transfers, gives money back.
     PaymentsManage,
+    /// Reserves numbers of a raffle, in one's own name.
+    RaffleBuy,
+    /// Makes, opens, pauses and draws raffles, and sees everybody's reservations.
+    RaffleManage,
 }
 
 impl Permission {
@@ -37,6 +41,8 @@ impl Permission {
             Self::JobsQueue => "jobs.queue",
             Self::JobsRun => "jobs.run",
             Self::PaymentsManage => "payments.manage",
+            Self::RaffleBuy => "raffle.buy",
+            Self::RaffleManage => "raffle.manage",
         }
     }
 }

@@ -158,7 +158,8 @@ impl Desk {
         self.attempt((actor, collection, step), is_raced, plan).await
     }
 
-    async fn attempt(
+    /// The same, where the application itself says which refusals are races: the plan is made anew then.
+    pub(crate) async fn attempt(
         &self,
         (actor, collection, step): (&Actor, &CollectionKey, &str),
         is_race: impl Fn(&Refusal) -> bool,
@@ -241,7 +242,7 @@ pub(crate) fn digit(value: u64) -> char {
 
 /// Somebody else changed what a plan was based on. A plan reads what it names, so an item that is not there
 /// was there a moment ago.
-fn is_raced(refusal: &Refusal) -> bool {
+pub(crate) fn is_raced(refusal: &Refusal) -> bool {
     match refusal.rule() {
         Some(Rule::Conflict { .. }) => true,
         Some(Rule::NotFound { what, .. }) => &**what == "item",

@@ -18,6 +18,7 @@ pub mod labels;
 mod limits;
 mod lock;
 pub mod payments;
+pub mod raffle;
 mod refusal;
 pub mod tasks;
 mod text;
@@ -36,5 +37,8 @@ pub use time::Time;
 /// the application would be worth nothing if anybody could write around it. Without an item: some item of the
 /// collection is.
 pub fn is_own(collection: &CollectionKey, item: Option<&ItemId>) -> bool {
-    tasks::is_own(collection) || jobs::is_own(collection) || labels::is_own(collection, item)
+    tasks::is_own(collection)
+        || jobs::is_own(collection)
+        || labels::is_own(collection, item)
+        || raffle::is_own(collection, item)
 }

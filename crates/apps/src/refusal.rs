@@ -51,6 +51,36 @@ pub enum Refusal {
         /// Who made it.
         author: Person,
     },
+    /// It is another's, and whose is nobody's business.
+    NotOwner {
+        /// `reservation` …
+        what: &'static str,
+        /// Its id.
+        id: String,
+    },
+    /// Numbers that somebody else has, or that are sold. Nobody learns who.
+    Taken {
+        /// Every one that could not be had.
+        numbers: Vec<u32>,
+        /// When trying again may succeed, for numbers that can still come free.
+        wait_ms: Option<i64>,
+    },
+    /// More than one person may have.
+    Limit {
+        /// Which limit.
+        limit: &'static str,
+        /// Its value.
+        max: u64,
+    },
+    /// More often than one person may; time lifts it.
+    TooOften {
+        /// Which limit.
+        limit: &'static str,
+        /// Its value.
+        max: u64,
+        /// For how long.
+        wait_ms: i64,
+    },
     /// The actor does not hold it any more, or never did.
     Lost {
         /// `image` …
@@ -137,6 +167,10 @@ impl Refusal {
             Self::Invalid { .. } => "invalid",
             Self::NotFound { .. } => "not_found",
             Self::Forbidden { .. } | Self::NotAuthor { .. } => "forbidden",
+            Self::NotOwner { .. } => "forbidden",
+            Self::Taken { .. } => "held",
+            Self::Limit { .. } => "limit",
+            Self::TooOften { .. } => "rate_limited",
             Self::Lost { .. } => "lost",
             Self::WrongStatus { .. } => "wrong_status",
             Self::Store(error) if !error.is_fatal() => "away",
@@ -171,6 +205,15 @@ impl fmt::Display for Refusal {
                     "{what} {id} is {}'s: only its author and the project's owner change it",
                     author.name
                 )
+            }
+            Self::NotOwner { what, id } => write!(f, "{what} {id} is somebody else's"),
+            Self::Taken { numbers, .. } => {
+                let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
+                write!(f, "not available: {}", numbers.join(", "))
+            }
+            Self::Limit { limit, max } => write!(f, "{limit} allows {max}"),
+            Self::TooOften { limit, max, wait_ms } => {
+                write!(f, "{limit} allows {max}; try again in {} s", wait_ms.max(&0) / 1_000 + 1)
             }
             Self::Lost { what, id, holder: Some(holder) } => {
                 write!(f, "you do not hold {what} {id} any more: {} does", holder.name)

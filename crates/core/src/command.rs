@@ -239,6 +239,14 @@ pub enum Guard {
         /// That claim's token, if the caller wants it checked.
         token: Option<u64>,
     },
+    /// Only while that other item is at this version (a raffle, when its numbers are reserved): what was
+    /// decided by reading it still stands, and it is not written for that.
+    Unchanged {
+        /// The item.
+        item: ItemId,
+        /// Its version.
+        version: u64,
+    },
 }
 
 /// What came of a command.

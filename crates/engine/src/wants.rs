@@ -62,7 +62,9 @@ fn add_wants(want: &mut Want, command: &Command, verb: &Verb) {
 fn add_guard(want: &mut Want, guard: Option<&Guard>) {
     match guard {
         Some(Guard::Claim { claim, .. }) => want.claims.push(*claim),
-        Some(Guard::NotHeldByOther { item } | Guard::Holds { item, .. }) => want.items.push(item.clone()),
+        Some(Guard::NotHeldByOther { item } | Guard::Holds { item, .. } | Guard::Unchanged { item, .. }) => {
+            want.items.push(item.clone())
+        }
         None => {}
     }
 }

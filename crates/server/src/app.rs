@@ -6,6 +6,7 @@ use tenure_apps::Desk;
 use tenure_apps::files::{Files, InMemory};
 use tenure_apps::jobs::Workshop;
 use tenure_apps::labels::Labels;
+use tenure_apps::raffle::{Raffles, Seeds};
 use tenure_core::{Claim, CollectionKey, Command, Policy, Verb, seen_at};
 use tenure_engine::{Answer, Engine, Reader, Request, StoreError};
 use tokio::sync::{Semaphore, watch};
@@ -31,6 +32,8 @@ struct Inner {
     metrics: Metrics,
     /// Keeps files, and counts what it unpacks at once.
     labels: Labels,
+    /// Its seeds come from the server's secret.
+    raffles: Raffles,
     /// Uploads that are being read: each is held in memory.
     uploading: Semaphore,
     /// The texts of events that somebody follows.
@@ -68,11 +71,14 @@ impl App {
         let (verifying, stopping) = (Semaphore::new(1), watch::Sender::new(false));
         let (hub, uploading) = (Hub::default(), Semaphore::new(UPLOADS_MAX));
         let labels = Labels::new(Desk::new(engine.clone()), files);
+        let seeds = Seeds::new(identity.derive("raffle seeds"));
+        let raffles = Raffles::new(Desk::new(engine.clone()), seeds);
         Self(Arc::new(Inner {
             engine,
             identity,
             metrics,
             labels,
+            raffles,
             uploading,
             hub,
             stopping,
@@ -84,6 +90,11 @@ impl App {
     /// The application of images and annotations.
     pub fn labels(&self) -> &Labels {
         &self.0.labels
+    }
+
+    /// The application of raffles.
+    pub fn raffles(&self) -> &Raffles {
+        &self.0.raffles
     }
 
     /// Lets so many in at a time with a file.

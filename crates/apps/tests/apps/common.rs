@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use tenure_apps::demo::{People, load};
 use tenure_apps::files::InMemory;
 use tenure_apps::labels::Labels;
+use tenure_apps::raffle::{Raffles, Seeds};
 use tenure_apps::{Actor, Desk, Permission, Refusal, RequestKey};
 use tenure_core::{CollectionKey, Event, Hash, Principal};
 use tenure_engine::{Engine, ManualClock, Options};
@@ -28,7 +29,12 @@ impl Office {
     /// What every application has to show.
     pub(crate) async fn load_demo(&self, people: &People) {
         let labels = Labels::new(self.desk.clone(), Arc::new(InMemory::default()));
-        load(&self.desk, &labels, people).await.expect("the demonstration loads");
+        load(&self.desk, &labels, &self.raffles(), people).await.expect("the demonstration loads");
+    }
+
+    /// The raffles of a server with a secret of its own.
+    pub(crate) fn raffles(&self) -> Raffles {
+        Raffles::new(self.desk.clone(), Seeds::new([5; 32]))
     }
 
     pub(crate) fn new() -> Self {
@@ -87,11 +93,18 @@ impl Office {
 pub(crate) fn person(id: &str) -> Actor {
     let name = id[..1].to_uppercase() + &id[1..];
     let principal = Principal::new(id, name).expect("a test's person");
-    let editor =
-        [Permission::InventoryManage, Permission::LabelsManage, Permission::JobsQueue, Permission::JobsRun];
+    let editor = [
+        Permission::InventoryManage,
+        Permission::LabelsManage,
+        Permission::JobsQueue,
+        Permission::JobsRun,
+        Permission::RaffleBuy,
+    ];
     match id {
         "vera" => Actor::new(principal, []),
-        "root" => Actor::new(principal, [&editor[..], &[Permission::Override]].concat()),
+        "root" => {
+            Actor::new(principal, [&editor[..], &[Permission::Override, Permission::RaffleManage]].concat())
+        }
         _ => Actor::new(principal, editor),
     }
 }

@@ -6,4 +6,5 @@ mod common;
 mod demo;
 mod jobs;
 mod labels;
+mod raffle;
 mod tasks;

@@ -66,7 +66,8 @@ async fn load_apps(app: &App) -> Result {
         (with_role(Role::Admin).next(), editors.next(), editors.next())
     {
         let people = People { admin, editors: [one, other] };
-        tenure_apps::demo::load(&Desk::new(app.engine().clone()), app.labels(), &people).await?;
+        let desk = Desk::new(app.engine().clone());
+        tenure_apps::demo::load(&desk, app.labels(), app.raffles(), &people).await?;
     }
     Ok(())
 }

@@ -83,6 +83,11 @@ fn check_guard(
             check_token(&claim, *token)?;
             Ok(Some(acted(draft, policy, &claim)))
         }
+        Some(Guard::Unchanged { item, version }) => {
+            let found = draft.item(draft.key, item);
+            check_version(item, Expect::Version(*version), found.as_deref())?;
+            Ok(None)
+        }
     }
 }
 

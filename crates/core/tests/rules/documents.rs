@@ -141,6 +141,24 @@ fn l09_an_item_that_another_holds_is_not_written_even_with_the_right_version() {
     assert_eq!(w.put("beto", expecting(Expect::Version(2), "2")).actions(), ["claim_expired", "item_put"]);
 }
 
+/// R4: what is written because another item is as it was read.
+#[test]
+fn r04_a_write_can_depend_on_another_items_version() {
+    let mut w = World::of("raffle", &["1", "raffle"]);
+    let write = |version| PutItem {
+        guard: Some(Guard::Unchanged { item: item_id("raffle"), version }),
+        ..put("1", "{}")
+    };
+    assert_eq!(w.put("ana", write(1)).code(), "ok");
+    assert_eq!(w.item("raffle").version, 1, "it is only looked at");
+    w.put("root", put("raffle", "{}"));
+    assert_eq!(w.put("ana", write(1)).refused(), Refusal::Conflict { expected: 1, current: 2 });
+    assert_eq!(w.put("ana", write(2)).code(), "ok");
+    let unknown = Some(Guard::Unchanged { item: item_id("x"), version: 1 });
+    let unknown = PutItem { guard: unknown, ..put("1", "{}") };
+    assert_eq!(w.put("ana", unknown).refused(), Refusal::Conflict { expected: 1, current: 0 });
+}
+
 /// L9: an annotation is written under its image's lock.
 #[test]
 fn l09_a_write_can_depend_on_another_items_holder() {

@@ -38,6 +38,8 @@ const PERMISSIONS: &[(Permission, Roles)] = &[
     (Permission::LabelsManage, Roles::MANAGE),
     (Permission::JobsQueue, Roles::WRITE),
     (Permission::JobsRun, Roles::RUN),
+    (Permission::RaffleBuy, Roles::MANAGE),
+    (Permission::RaffleManage, Roles::ADMIN),
 ];
 
 /// Collections of one application, with the permission for their locks. One that ends in a slash stands for
@@ -129,6 +131,21 @@ impl From<Refusal> for Problem {
                 let problem = Self::forbidden(detail).with("what", what).with("id", id);
                 problem.with("author", serde_json::json!(author))
             }
+            Refusal::NotOwner { what, id } => Self::forbidden(detail).with("what", what).with("id", id),
+            Refusal::Taken { numbers, wait_ms } => {
+                let problem = Self::new(StatusCode::CONFLICT, "held", detail).with("unavailable", numbers);
+                match wait_ms {
+                    Some(wait_ms) => problem.retry(seconds(wait_ms)),
+                    None => problem,
+                }
+            }
+            Refusal::Limit { limit, max } => {
+                Self::new(StatusCode::CONFLICT, "limit", detail).with("limit", limit).with("max", max)
+            }
+            Refusal::TooOften { limit, max, wait_ms } => {
+                let problem = Self::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", detail);
+                problem.with("limit", limit).with("max", max).retry(seconds(wait_ms))
+            }
             Refusal::Lost { what, id, holder } => {
                 let problem = Self::new(StatusCode::GONE, "lost", detail).with("what", what).with("id", id);
                 problem.with("holder", serde_json::json!(holder))
@@ -142,4 +159,9 @@ impl From<Refusal> for Problem {
             Refusal::Broken => Self::internal(),
         }
     }
+}
+
+/// Whole seconds, at least one.
+fn seconds(wait_ms: i64) -> u64 {
+    u64::try_from(wait_ms).unwrap_or(0).div_ceil(1_000).max(1)
 }

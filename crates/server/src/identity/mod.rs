@@ -149,6 +149,11 @@ impl Identity {
         Ok(Self(Arc::new(Inner { engine, settings, jwt, keys, sessions, tasks: Mutex::default() })))
     }
 
+    /// A key of the server's own secret, for this purpose alone.
+    pub fn derive(&self, purpose: &str) -> [u8; 32] {
+        self.0.settings.secret.derive(purpose, &[])
+    }
+
     /// Reads keys and sessions, follows their changes and removes what has run out. Needs a runtime.
     pub fn start(&self) -> Result<(), StoreError> {
         self.load_keys()?;

@@ -317,7 +317,9 @@ fn want_verb(verb: &Verb, want: &mut Want) {
 fn want_guard(guard: Option<&Guard>, want: &mut Want) {
     match guard {
         Some(Guard::Claim { claim, .. }) => want.claims.push(*claim),
-        Some(Guard::NotHeldByOther { item } | Guard::Holds { item, .. }) => want.items.push(item.clone()),
+        Some(Guard::NotHeldByOther { item } | Guard::Holds { item, .. } | Guard::Unchanged { item, .. }) => {
+            want.items.push(item.clone())
+        }
         None => {}
     }
 }

@@ -13,7 +13,7 @@ use crate::common::person;
 async fn the_demonstration_has_twelve_images_with_annotations_by_its_people() {
     let w = World::new().await;
     let people = People { admin: person("root"), editors: [w.ana.clone(), w.bea.clone()] };
-    demo::load(&w.office.desk, &w.labels, &people).await.expect("loads");
+    demo::load(&w.office.desk, &w.labels, &w.office.raffles(), &people).await.expect("loads");
     let images = w.labels.images(&w.ana, "demo", ImageQuery::default()).await.expect("is read").images;
     assert_eq!(images.len(), 12);
     let mut by_status = BTreeMap::new();
@@ -31,6 +31,6 @@ async fn the_demonstration_has_twelve_images_with_annotations_by_its_people() {
     assert_eq!(images.iter().filter(|image| image.lock.state == LockState::Locked).count(), 1);
     // Once is enough.
     let commits = w.office.commits();
-    demo::load(&w.office.desk, &w.labels, &people).await.expect("loads");
+    demo::load(&w.office.desk, &w.labels, &w.office.raffles(), &people).await.expect("loads");
     assert_eq!(w.office.commits(), commits);
 }

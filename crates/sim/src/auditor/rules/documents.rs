@@ -78,6 +78,14 @@ impl Trial<'_> {
                     _ => Ok(Some(self.acts(&claim))),
                 }
             }
+            Some(Guard::Unchanged { item, version }) => {
+                let current = self.item(item).map_or(0, |item| item.version);
+                if current == *version {
+                    Ok(None)
+                } else {
+                    Err(Refusal::Conflict { expected: *version, current })
+                }
+            }
         }
     }
 

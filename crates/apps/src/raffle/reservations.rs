@@ -1,0 +1,285 @@
+//! A reservation after it was made: shown, amended, taken to checkout, given up, run out.
+
+use std::cell::Cell;
+
+use tenure_core::{Claim, ClaimState, CollectionKey, ItemId, Refusal as Rule, Verb};
+use tenure_engine::ClaimFilter;
+
+use super::model::ReservationDoc;
+use super::reserve::{check_numbers, is_race};
+use super::{
+    Expired, KIND, Order, PAGE_MAX, RESERVATIONS, Raffles, Reservation, ReservationPage, ReservationStatus,
+    number_item, reservation_id, status, unchanged,
+};
+use crate::{Actor, Desk, Document, Done, Permission, Person, Refusal, Result, Time};
+
+/// Claims that one sweep by hand looks at.
+const SWEEP_MAX: usize = 10_000;
+
+impl Raffles {
+    /// A reservation, for its owner or an administrator.
+    pub fn get_reservation(&self, actor: &Actor, id: &str) -> Result<Reservation> {
+        let (collection, document) = self.reservation(id)?;
+        check_owner(actor, id, &document.data.owner)?;
+        self.shown(&collection, &document.item.id)
+    }
+
+    /// The caller's own reservations, of one raffle or of all, newest first.
+    pub async fn mine(&self, actor: &Actor, raffle: Option<String>) -> Result<ReservationPage> {
+        let (raffles, who) = (self.clone(), actor.principal.id.clone());
+        self.desk
+            .read(move |desk| {
+                let collections = match &raffle {
+                    Some(raffle) => vec![raffles.raffle(raffle)?.0],
+                    None => raffles.collections(None)?,
+                };
+                let mut reservations = Vec::new();
+                for collection in collections {
+                    for recent in raffles.buyer(&collection, &who)?.data().recent.iter().rev() {
+                        let item = ItemId::new(recent.reservation.as_str())?;
+                        reservations.push(raffles.shown(&collection, &item)?);
+                    }
+                }
+                reservations.sort_by_key(|reservation| std::cmp::Reverse(reservation.selection_started_at));
+                reservations.truncate(PAGE_MAX);
+                Ok(ReservationPage { reservations, server_time: Time(desk.now_ms()) })
+            })
+            .await
+    }
+
+    /// Adds a number, while the numbers are being chosen. The deadline stays.
+    pub async fn add_number(&self, actor: &Actor, id: &str, number: u32) -> Result<Done<Reservation>> {
+        let last = Cell::new(0);
+        let plan = |order: &Order| {
+            let (collection, claim) = (&order.collection, order.held()?);
+            let (_, raffle) = self.raffle(collection.name())?;
+            raffle.require_active(collection.name())?;
+            check_numbers(&raffle, &[number]).map_err(|_| {
+                Refusal::invalid("number_id", format!("must be 1 to {}", raffle.data.numbers))
+            })?;
+            let buyer = self.buyer(collection, &actor.principal.id)?;
+            let held = self.held_by(collection, &actor.principal.id, self.desk.now_ms())?;
+            self.check_numbers(&buyer, held.iter().map(|(claim, _)| claim.items.len()).sum(), 1)?;
+            let mut data = order.document.data.clone();
+            data.numbers.push(number);
+            let guard = Some(unchanged(&raffle));
+            let mut verbs = vec![buyer.stays(guard)?, order.document.put(&status("pending"), &data, None)?];
+            verbs.extend(self.made(collection, number)?);
+            last.set(verbs.len());
+            verbs.push(Verb::AddItem { claim: claim.number, item: number_item(number)? });
+            Ok(verbs)
+        };
+        self.on_own(actor, id, |refusal| is_race(refusal, last.get()), plan).await
+    }
+
+    /// Takes a number out, while the numbers are being chosen.
+    pub async fn remove_number(&self, actor: &Actor, id: &str, number: u32) -> Result<Done<Reservation>> {
+        let plan = |order: &Order| {
+            let claim = order.held()?;
+            let mut data = order.document.data.clone();
+            if !data.numbers.contains(&number) {
+                return Err(Refusal::not_found("number", number));
+            }
+            data.numbers.retain(|held| *held != number);
+            Ok(vec![
+                order.document.put(&status("pending"), &data, None)?,
+                Verb::RemoveItem { claim: claim.number, item: number_item(number)? },
+            ])
+        };
+        self.on_own(actor, id, |refusal| is_race(refusal, 0), plan).await
+    }
+
+    /// "Pay now": from selection to checkout, whose time begins.
+    pub async fn move_to_checkout(&self, actor: &Actor, id: &str) -> Result<Done<Reservation>> {
+        let plan = |order: &Order| {
+            let claim = order.held()?;
+            let now_ms = self.desk.now_ms();
+            let data = ReservationDoc { checkout_ms: Some(now_ms), ..order.document.data.clone() };
+            Ok(vec![
+                order.document.put(&status("pending"), &data, None)?,
+                Verb::Advance { claim: claim.number },
+            ])
+        };
+        self.on_own(actor, id, |refusal| is_race(refusal, 0), plan).await
+    }
+
+    /// Gives it up: the numbers are available again. Not while somebody is charged for them.
+    pub async fn cancel(&self, actor: &Actor, id: &str) -> Result<Done<Reservation>> {
+        let plan = |order: &Order| {
+            let claim = order.held()?;
+            if !matches!(&*claim.phase, "selection" | "checkout") {
+                return Err(Rule::WrongPhase { phase: claim.phase.clone() }.into());
+            }
+            let ended_ms = Some(self.desk.now_ms());
+            let data = ReservationDoc { ended_ms, ..order.document.data.clone() };
+            let written = order.document.put(&status("cancelled"), &data, None)?;
+            let is_own = claim.holder.id == actor.principal.id;
+            // An administrator ends what is another's, and the audit log says so.
+            let end = match claim.items.first() {
+                Some(item) if !is_own => {
+                    let reason = "the reservation was cancelled by an administrator".into();
+                    Verb::ForceRelease { item: item.clone(), reason }
+                }
+                _ => Verb::Cancel { claim: claim.number },
+            };
+            Ok(vec![written, end])
+        };
+        self.on_own(actor, id, |refusal| is_race(refusal, 0), plan).await
+    }
+
+    /// Records the ends of reservations whose time is up, now. Nobody has to: they hold nothing any more.
+    pub async fn expire(&self, actor: &Actor) -> Result<Expired> {
+        actor.require(Permission::RaffleManage)?;
+        let raffles = self.clone();
+        let due = self.desk.read(move |desk| raffles.due(desk.now_ms())).await?;
+        let mut expired = 0;
+        for (collection, claim) in due {
+            let plan = || Ok(Verb::Expire { claim });
+            // Each is its own commit, and none of them is the caller's alone: no key.
+            let system = Actor { key: None, ..actor.clone() };
+            self.desk.change(&system, &collection, Desk::OWN_STEP, plan).await?;
+            expired += 1;
+        }
+        Ok(Expired { expired })
+    }
+
+    /// Claims that are over although no event says so yet.
+    fn due(&self, now_ms: i64) -> Result<Vec<(CollectionKey, u64)>> {
+        let policy = self.desk.policy(KIND)?.ok_or(Refusal::Broken)?;
+        let mut due = Vec::new();
+        for collection in self.collections(None)? {
+            let filter = ClaimFilter {
+                collection: Some(collection.clone()),
+                state: Some(ClaimState::Active),
+                ..ClaimFilter::default()
+            };
+            let rows = self.desk.reader().claims(&filter, SWEEP_MAX)?.rows;
+            let over = rows
+                .iter()
+                .filter(|row| tenure_core::seen_at(&row.claim, &policy, now_ms).state == ClaimState::Expired);
+            due.extend(over.map(|row| (collection.clone(), row.claim.number)));
+        }
+        Ok(due)
+    }
+
+    /// Changes an own reservation in one commit. What has ended meanwhile is planned anew, and refused as
+    /// what it then is.
+    async fn on_own(
+        &self,
+        actor: &Actor,
+        id: &str,
+        is_race: impl Fn(&Refusal) -> bool,
+        plan: impl Fn(&Order) -> Result<Vec<Verb>>,
+    ) -> Result<Done<Reservation>> {
+        actor.require(Permission::RaffleBuy)?;
+        let (collection, _) = self.reservation(id)?;
+        let plan = || {
+            let order = self.order(id)?;
+            check_owner(actor, id, &order.document.data.owner)?;
+            Ok(Some(Verb::Group(plan(&order)?)))
+        };
+        let is_race =
+            |refusal: &Refusal| is_race(refusal) || matches!(refusal.rule(), Some(Rule::Lost { .. }));
+        let done = self.desk.attempt((actor, &collection, Desk::OWN_STEP), is_race, plan).await;
+        let done = done.map_err(|refusal| self.taken(of_number(refusal))).inspect_err(|refusal| {
+            let (who, code) = (&*actor.principal.id, refusal.code());
+            tracing::info!(actor = who, reservation = id, code, "change of a reservation denied: {refusal}");
+        })?;
+        let done = done.ok_or(Refusal::Broken)?;
+        let written = done.written(RESERVATIONS)?;
+        let reservation = self.shown(&collection, &written.id)?;
+        Ok(done.show(reservation))
+    }
+
+    /// The claim that holds for the reservation now, and what has become of it.
+    pub(super) fn state(
+        &self,
+        collection: &CollectionKey,
+        document: Document<ReservationDoc>,
+        now_ms: i64,
+    ) -> Result<(Option<Claim>, ReservationStatus)> {
+        let (claim, status, _) = self.whole(collection, document, now_ms)?;
+        Ok((claim, status))
+    }
+
+    /// The same with the document, all of one moment: whoever ends a claim writes its document in the same
+    /// commit, so a document that was read after the claim was gone says how.
+    pub(super) fn whole(
+        &self,
+        collection: &CollectionKey,
+        document: Document<ReservationDoc>,
+        now_ms: i64,
+    ) -> Result<(Option<Claim>, ReservationStatus, Document<ReservationDoc>)> {
+        let item = document.item.id.clone();
+        let held = self.held_by(collection, &document.data.owner.id, now_ms)?;
+        let own = held.into_iter().find(|(_, link)| link.reservation == item.as_str());
+        let document: Document<ReservationDoc> = self.desk.find(collection, &item)?.ok_or(Refusal::Broken)?;
+        let word = |document: &Document<ReservationDoc>| match document.item.status.as_str() {
+            "confirmed" => ReservationStatus::Confirmed,
+            "cancelled" => ReservationStatus::Cancelled,
+            _ => ReservationStatus::Expired,
+        };
+        Ok(match own {
+            // Ended between the two reads.
+            Some(_) if document.data.ended_ms.is_some() => (None, word(&document), document),
+            Some((claim, _)) => (Some(claim), ReservationStatus::Pending, document),
+            None => (None, word(&document), document),
+        })
+    }
+
+    /// The reservation as it is now.
+    pub(super) fn shown(&self, collection: &CollectionKey, item: &ItemId) -> Result<Reservation> {
+        let found = self.desk.find(collection, item)?.ok_or(Refusal::Broken)?;
+        let now_ms = self.desk.now_ms();
+        let (claim, status, document) = self.whole(collection, found, now_ms)?;
+        let data = &document.data;
+        let in_checkout = claim.as_ref().filter(|claim| &*claim.phase == "checkout");
+        let checkout_ms = data.checkout_ms.or(in_checkout.map(|claim| claim.phase_since_ms));
+        let phase = match (&claim, status) {
+            (Some(claim), _) => &*claim.phase,
+            (None, ReservationStatus::Confirmed) => "completed",
+            (None, _) => "ended",
+        };
+        let expires_at_ms = claim.as_ref().map(|claim| claim.expires_at_ms);
+        Ok(Reservation {
+            id: reservation_id(collection, item),
+            raffle_id: collection.name().to_owned(),
+            user_id: data.owner.id.clone(),
+            session_id: data.session.clone(),
+            numbers: data.numbers.clone(),
+            phase: phase.to_owned(),
+            status,
+            price_minor: data.price_minor,
+            total_minor: data.total_minor(),
+            currency: data.currency.clone(),
+            selection_started_at: Time(data.since_ms),
+            checkout_started_at: checkout_ms.map(Time),
+            expires_at: expires_at_ms.map(Time),
+            expires_in_ms: expires_at_ms.map(|at_ms| at_ms - now_ms),
+            server_time: Time(now_ms),
+        })
+    }
+}
+
+impl ReservationDoc {
+    /// R5: count × price, in whole minor units. Both are bounded, so that this cannot overflow.
+    pub(super) fn total_minor(&self) -> u64 {
+        self.price_minor.saturating_mul(self.numbers.len() as u64)
+    }
+}
+
+/// Only its owner and an administrator.
+fn check_owner(actor: &Actor, id: &str, owner: &Person) -> Result<()> {
+    let may = *owner.id == *actor.principal.id || actor.require(Permission::RaffleManage).is_ok();
+    if may { Ok(()) } else { Err(Refusal::NotOwner { what: "reservation", id: id.to_owned() }) }
+}
+
+/// What the engine says of an item, in the words of whoever sent a number.
+fn of_number(refusal: Refusal) -> Refusal {
+    match refusal.rule() {
+        Some(Rule::Invalid { field, detail }) if &**field == "item" => {
+            Refusal::invalid("number_id", &**detail)
+        }
+        _ => refusal,
+    }
+}

@@ -1,0 +1,6 @@
+//! Raffle, on the engine with a clock that is moved by hand.
+
+mod checkout;
+mod orders;
+mod reserve;
+mod world;
