@@ -3,10 +3,11 @@
 
 use serde_json::{Map, Value};
 
-use super::provider::{
-    Account, Asking, Capabilities, Field, Instructions, Mode, Bill, Outcome, Provider, Signal, Started, Trouble,
-};
 use super::money::MINOR_MAX;
+use super::provider::{
+    Account, Asking, Bill, Capabilities, Field, Instructions, Mode, Outcome, Provider, Signal, Started,
+    Trouble,
+};
 use crate::text::title;
 use crate::{Refusal, Result};
 

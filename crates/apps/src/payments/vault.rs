@@ -148,7 +148,10 @@ mod tests {
                 vault.put("a-1", &Sealed::new(text)).expect("is kept");
             }
             let found = vault.get("a-1").expect("reads").expect("is there");
-            assert_eq!((found.expose(), format!("{found:?} {vault:?}").contains("second")), ("second", false));
+            assert_eq!(
+                (found.expose(), format!("{found:?} {vault:?}").contains("second")),
+                ("second", false)
+            );
             vault.remove("a-1").expect("is forgotten");
             vault.remove("a-1").expect("and again");
             assert_eq!(vault.get("a-1").expect("reads"), None);

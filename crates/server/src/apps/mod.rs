@@ -40,6 +40,7 @@ const PERMISSIONS: &[(Permission, Roles)] = &[
     (Permission::JobsRun, Roles::RUN),
     (Permission::RaffleBuy, Roles::MANAGE),
     (Permission::RaffleManage, Roles::ADMIN),
+    (Permission::PaymentsManage, Roles::ADMIN),
 ];
 
 /// Collections of one application, with the permission for their locks. One that ends in a slash stands for
@@ -132,6 +133,7 @@ impl From<Refusal> for Problem {
                 problem.with("author", serde_json::json!(author))
             }
             Refusal::NotOwner { what, id } => Self::forbidden(detail).with("what", what).with("id", id),
+            Refusal::OwnPayment { id } => Self::forbidden(detail).with("what", "payment").with("id", id),
             Refusal::Taken { numbers, wait_ms } => {
                 let problem = Self::new(StatusCode::CONFLICT, "held", detail).with("unavailable", numbers);
                 match wait_ms {

@@ -16,7 +16,8 @@ use http_body_util::Full;
 use hyper::body::Bytes;
 use serde_json::{Map, Value};
 use tenure_apps::payments::{
-    Account, Asking, Capabilities, Charge, Field, Mode, Bill, Outcome, Provider, Sealed, Signal, Started, Trouble,
+    Account, Asking, Bill, Capabilities, Charge, Field, Mode, Outcome, Provider, Sealed, Signal, Started,
+    Trouble,
 };
 use tenure_apps::{Refusal, Result};
 
@@ -141,9 +142,10 @@ impl Inner {
             status if status.is_success() => serde_json::from_slice(&body)
                 .map_err(|_| Trouble::unclear("malformed", "the answer is not what the gateway's are")),
             // It says that it did not take the request.
-            StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::NOT_FOUND => {
-                Err(Trouble::harmless("status", status.to_string()))
-            }
+            StatusCode::BAD_REQUEST
+            | StatusCode::UNAUTHORIZED
+            | StatusCode::FORBIDDEN
+            | StatusCode::NOT_FOUND => Err(Trouble::harmless("status", status.to_string())),
             status => Err(Trouble::unclear("status", status.to_string())),
         }
     }
@@ -207,7 +209,9 @@ impl Provider for PowerTranz {
                     "production" => {
                         let base = self.0.settings.base(true);
                         if base.contains("://staging.") || !base.starts_with("https://") {
-                            return invalid("production needs a gateway for real money; the address is not one");
+                            return invalid(
+                                "production needs a gateway for real money; the address is not one",
+                            );
                         }
                     }
                     _ => return invalid("must be sandbox or production"),

@@ -175,8 +175,7 @@ async fn speak(
     request: Request<Full<Bytes>>,
     bytes_max: usize,
 ) -> Result<(StatusCode, Bytes), Fault> {
-    let handshake =
-        http1::Builder::new().max_buf_size(RUNNER_HEAD_BYTES_MAX).handshake(TokioIo::new(stream));
+    let handshake = http1::Builder::new().max_buf_size(RUNNER_HEAD_BYTES_MAX).handshake(TokioIo::new(stream));
     let (mut sender, connection) = handshake.await.map_err(|error| unreachable(&error))?;
     let _connection = Connection(tokio::spawn(async move { drop(connection.await) }));
     let broken = |message: String| Fault::Unreachable { message, is_sent: true };

@@ -3,4 +3,4 @@
 mod checkout;
 mod orders;
 mod reserve;
-mod world;
+pub(crate) mod world;
