@@ -134,6 +134,10 @@ const MANAGE: May = May::Roles { own: Roles::MANAGE, other: Roles::MANAGE };
 const RUN_OWN: May = May::Roles { own: Roles::RUN, other: Roles::NONE };
 /// Jobs, whoever runs them.
 const RUN: May = May::Roles { own: Roles::RUN, other: Roles::RUN };
+/// What is one's own, whatever one may do; an administrator sees everybody's.
+const READ_OWN: May = May::Roles { own: Roles::READ, other: Roles::ADMIN };
+/// One's own things, which an administrator may end too.
+const END_OWN: May = May::Roles { own: Roles::MANAGE, other: Roles::ADMIN };
 const ADMIN: May = May::Roles { own: Roles::ADMIN, other: Roles::ADMIN };
 
 /// The route of sockets.
@@ -215,6 +219,21 @@ pub const TABLE: &[Rule] = &[
     rule("POST", "/analyses/{id}/lock/release", RUN, Group::Write),
     rule("POST", "/analyses/{id}/complete", RUN_OWN, Group::Write),
     rule("POST", "/internal/tasks/analysis", RUN, Group::Write),
+    rule("GET", "/payment-providers", READ, Group::Read),
+    rule("GET", "/admin/payment-providers", ADMIN, Group::Admin),
+    rule("POST", "/admin/payment-providers", ADMIN, Group::Admin),
+    rule("PATCH", "/admin/payment-providers/{id}", ADMIN, Group::Admin),
+    rule("POST", "/payments", MANAGE_OWN, Group::Write),
+    rule("GET", "/payments/{id}", READ_OWN, Group::Read),
+    // The token in the path says who it is; a browser that comes from the gateway brings no cookie.
+    rule("GET", "/pay/{attempt}/{token}", May::Anyone, Group::Read),
+    rule("POST", "/payments/callback/{attempt}/{token}", May::Anyone, Group::Write),
+    rule("POST", "/payments/{id}/transfer", MANAGE_OWN, Group::Write),
+    rule("POST", "/payments/{id}/cancel", END_OWN, Group::Write),
+    rule("GET", "/admin/payments", ADMIN, Group::Admin),
+    rule("POST", "/admin/payments/{id}/approve", ADMIN, Group::Admin),
+    rule("POST", "/admin/payments/{id}/reject", ADMIN, Group::Admin),
+    rule("POST", "/admin/payments/{id}/refund", ADMIN, Group::Admin),
     rule("GET", "/openapi.json", May::Anyone, Group::Free),
     rule("GET", "/docs", May::Anyone, Group::Free),
     rule("GET", "/docs/problems", May::Anyone, Group::Free),

@@ -36,6 +36,7 @@ mod routes;
 mod runner;
 mod schema;
 mod serve;
+mod settler;
 mod socket;
 mod stream;
 mod time;

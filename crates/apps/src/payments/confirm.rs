@@ -26,9 +26,18 @@ pub struct Returned {
     pub state: State,
 }
 
+/// A provider's page, and where it may send its forms.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// The page.
+    pub html: Sealed,
+    /// `https://host`; `None` for nowhere.
+    pub origin: Option<String>,
+}
+
 impl Payments {
     /// The provider's page, for whoever has its token: as long as the buyer can pay.
-    pub fn page(&self, id: &str, token: &str) -> Result<Sealed> {
+    pub fn page(&self, id: &str, token: &str) -> Result<Page> {
         let id = self.by_token(id, token)?;
         let attempt = self.attempt(&id)?;
         let gone = || Refusal::not_found("payment page", &id);
@@ -36,7 +45,10 @@ impl Payments {
             return Err(gone());
         }
         let html = self.pocket(&attempt.data)?.and_then(|pocket| pocket.html);
-        html.map(Sealed::new).ok_or_else(gone)
+        let html = html.map(Sealed::new).ok_or_else(gone)?;
+        let provider = self.provider(&attempt.data.provider)?;
+        let origin = provider.connector.page_origin(&self.account(&provider)?);
+        Ok(Page { html, origin })
     }
 
     /// The buyer's browser came back. What it brings is a signal; the provider is asked.

@@ -34,7 +34,7 @@ use tenure_core::{CollectionKey, ItemId};
 
 pub use agenda::PaymentFigures;
 pub use catalog::{BAC_CREDOMATIC, SINPE_MOVIL};
-pub use confirm::Returned;
+pub use confirm::{Page, Returned};
 pub use model::{NewPayment, NewTransfer, Payment, PaymentPage, PaymentQuery, State, TransferView};
 pub use money::{Currency, MINOR_MAX, Money};
 pub use offer::{Choice, ChoiceList, EditProvider, NewProvider, ProviderList, ProviderView};

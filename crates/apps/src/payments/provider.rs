@@ -29,6 +29,10 @@ pub trait Provider: fmt::Debug + Send + Sync + 'static {
     fn validate_config(&self, config: &Map<String, Value>) -> Result<()>;
     /// Begins: a page for the buyer, or what to do by hand. Charges nothing.
     fn start(&self, account: Account, bill: Bill) -> Asking<Started>;
+    /// Where its page comes from and sends its forms: `https://host`. Nothing else is allowed on it.
+    fn page_origin(&self, _account: &Account) -> Option<String> {
+        None
+    }
     /// What the buyer's browser brought back.
     fn parse_callback(&self, account: &Account, raw: &[u8]) -> Result<Signal, Trouble>;
     /// Charges what was started. The bill names the amount that must come back.

@@ -3,6 +3,7 @@
 
 mod jobs;
 mod labels;
+mod payments;
 mod served;
 mod tasks;
 mod upload;
@@ -24,12 +25,16 @@ use crate::{App, Caller, Problem};
 
 /// Every application's routes, with their part of the document.
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::default().merge(tasks::routes()).merge(labels::routes()).merge(jobs::routes())
+    OpenApiRouter::default()
+        .merge(tasks::routes())
+        .merge(labels::routes())
+        .merge(jobs::routes())
+        .merge(payments::routes())
 }
 
 /// The refusals that are a route's own, by application.
 pub(crate) const REFUSALS: &[&[crate::document::Refusals]] =
-    &[tasks::REFUSALS, labels::REFUSALS, jobs::REFUSALS];
+    &[tasks::REFUSALS, labels::REFUSALS, jobs::REFUSALS, payments::REFUSALS];
 
 /// Which roles have a permission. The access table says the same by route.
 const PERMISSIONS: &[(Permission, Roles)] = &[

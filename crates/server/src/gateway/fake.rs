@@ -20,12 +20,17 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use hyper::body::Bytes;
 use parking_lot::Mutex;
-use tenure_apps::payments::{Currency, Money};
+use serde_json::json;
+use tenure_apps::payments::{BAC_CREDOMATIC, Currency, EditProvider, Money, Payments, SINPE_MOVIL};
+use tenure_apps::{Actor, Permission};
+use tenure_core::Principal;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::form::field;
 use super::wire::{Answer, Error, Refund, Sale, number};
+use super::{PowerTranz, PowerTranzSettings};
+use crate::net::Network;
 use cards::{Card, card};
 
 /// What the demonstration configures; the fake knows no other merchant.
@@ -154,6 +159,33 @@ impl FakeGateway {
     /// The base for the connector.
     pub fn base(&self) -> String {
         format!("http://{}/api", self.address)
+    }
+
+    /// The connector that asks it.
+    pub fn connector(&self) -> PowerTranz {
+        let allowed = vec![Network::here()];
+        let settings =
+            PowerTranzSettings { base: Some(self.base()), allowed, ..PowerTranzSettings::default() };
+        PowerTranz::new(settings).expect("the fake's own address is good")
+    }
+
+    /// Switches cards on against it, and gives transfers a phone that is nobody's, unless they have one.
+    pub async fn set_up(&self, payments: &Payments) -> tenure_apps::Result<()> {
+        let principal = Principal::new("demo", "Demonstration")?;
+        let actor = Actor::new(principal, [Permission::PaymentsManage]);
+        let config = json!({"merchant_id": MERCHANT_ID, "api_key": API_KEY, "environment": "sandbox"});
+        let edit = |config: &serde_json::Value| EditProvider {
+            is_enabled: Some(true),
+            config: config.as_object().cloned(),
+            ..EditProvider::default()
+        };
+        payments.edit_provider(&actor, BAC_CREDOMATIC, &edit(&config)).await?;
+        let providers = payments.providers(&actor).await?.providers;
+        if providers.iter().any(|provider| provider.code == SINPE_MOVIL && !provider.missing.is_empty()) {
+            let config = json!({"phone_number": "0000-0000", "account_holder": "Demostración"});
+            payments.edit_provider(&actor, SINPE_MOVIL, &edit(&config)).await?;
+        }
+        Ok(())
     }
 
     /// From now on this goes wrong.

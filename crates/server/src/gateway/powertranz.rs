@@ -77,6 +77,13 @@ struct Inner {
     production: OnceLock<Result<Remote, String>>,
 }
 
+impl Default for PowerTranz {
+    /// At the gateway's own addresses.
+    fn default() -> Self {
+        Self::made(PowerTranzSettings::default())
+    }
+}
+
 impl PowerTranz {
     /// Checks the address that is configured, if one is.
     pub fn new(settings: PowerTranzSettings) -> Result<Self, (&'static str, String)> {
@@ -86,8 +93,12 @@ impl PowerTranz {
                 Wrong::CaFile(reason) => ("gateway_ca_file", reason),
             })?;
         }
+        Ok(Self::made(settings))
+    }
+
+    fn made(settings: PowerTranzSettings) -> Self {
         let (sandbox, production) = (OnceLock::new(), OnceLock::new());
-        Ok(Self(Arc::new(Inner { settings, sandbox, production })))
+        Self(Arc::new(Inner { settings, sandbox, production }))
     }
 }
 
@@ -255,6 +266,14 @@ impl Provider for PowerTranz {
                 _ => Err(refused(&answer)),
             }
         })
+    }
+
+    fn page_origin(&self, account: &Account) -> Option<String> {
+        let is_production = account.text("environment") == "production";
+        let base = self.0.settings.base(is_production);
+        let (scheme, rest) = base.split_once("://")?;
+        let authority = rest.split('/').next()?;
+        Some(format!("{scheme}://{authority}"))
     }
 
     fn parse_callback(&self, account: &Account, raw: &[u8]) -> Result<Signal, Trouble> {

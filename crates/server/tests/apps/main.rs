@@ -11,5 +11,6 @@ mod server;
 mod access;
 mod jobs;
 mod labels;
+mod payments;
 mod runner;
 mod tasks;

@@ -33,7 +33,7 @@ async fn r19_created_becomes_requires_action_or_failed_with_the_claim_kept() {
     assert_eq!((payment.state, payment.expires_in_ms), (State::RequiresAction, Some(300_000)));
     assert_eq!(token(&payment).len(), 64, "256 bits");
     let page = shop.payments.page(&payment.id, token(&payment)).expect("is shown");
-    assert_eq!(page.expose(), "<p>the page</p>");
+    assert_eq!(page.html.expose(), "<p>the page</p>");
     shop.say(|said| assert_eq!(said.bills[0].amount.major(), "2000.00"));
 
     let shop = Shop::new().await;
