@@ -1,6 +1,6 @@
 // Español.
 
-/** @type {Record<import('./index.js').Key, import('./index.js').Text>} */
+/** @type {Record<keyof typeof import('./en.js').default, import('./index.js').Text>} */
 export default {
   'lock.free': 'Libre',
   'lock.mine': 'Tú, desde {time}',

@@ -4,15 +4,24 @@ import en from './en.js';
 import es from './es.js';
 import ja from './ja.js';
 import ko from './ko.js';
+import * as shell from './shell.js';
+
+// What the elements say stands by language; what the pages say stands by part, all languages side by side.
+const all = { ...en, ...shell.en };
 
 /**
- * @typedef {keyof typeof en} Key
+ * @typedef {keyof typeof all} Key
  * @typedef {string | {[category: string]: string}} Text
  * @typedef {'en' | 'es' | 'ja' | 'ko'} Language
  */
 
 /** @type {Record<Language, Record<Key, Text>>} */
-export const languages = { en, es, ja, ko };
+export const languages = {
+  en: all,
+  es: { ...es, ...shell.es },
+  ja: { ...ja, ...shell.ja },
+  ko: { ...ko, ...shell.ko },
+};
 
 /** What each language calls itself. @type {Record<Language, string>} */
 export const languageNames = { en: 'English', es: 'Español', ja: '日本語', ko: '한국어' };

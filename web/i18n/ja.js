@@ -1,6 +1,6 @@
 // 日本語。
 
-/** @type {Record<import('./index.js').Key, import('./index.js').Text>} */
+/** @type {Record<keyof typeof import('./en.js').default, import('./index.js').Text>} */
 export default {
   'lock.free': '空き',
   'lock.mine': 'あなたが {time} から',

@@ -1,6 +1,6 @@
 // 한국어.
 
-/** @type {Record<import('./index.js').Key, import('./index.js').Text>} */
+/** @type {Record<keyof typeof import('./en.js').default, import('./index.js').Text>} */
 export default {
   'lock.free': '사용 가능',
   'lock.mine': '나, {time}부터',

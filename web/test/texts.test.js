@@ -15,7 +15,7 @@ const blanks = (text) => [...new Set(forms(text).flatMap((form) => form.match(/\
 /** The code and pages that may say something. */
 async function sources() {
   const names = await readdir(web, { recursive: true });
-  const wanted = names.filter((name) => /\.(js|html)$/.test(name) && !/node_modules|(^|\/)test\/|^i18n\/\w\w\.js$|^sdk\//.test(name));
+  const wanted = names.filter((name) => /\.(js|html)$/.test(name) && !/node_modules|(^|\/)test\/|^i18n\/|^sdk\//.test(name));
   return Promise.all(wanted.map(async (name) => ({ name, text: await readFile(new URL(name, web), 'utf8') })));
 }
 

@@ -6,6 +6,7 @@ mod exit;
 mod look;
 mod manage;
 mod progress;
+mod raffle;
 mod remote;
 mod run;
 mod serve;
@@ -56,6 +57,9 @@ enum Command {
     /// Read or set a kind's policy.
     #[command(subcommand)]
     Policy(manage::PolicyCommand),
+    /// Verify a raffle's draw.
+    #[command(subcommand)]
+    Raffle(raffle::RaffleCommand),
     /// Print what a shell needs to complete commands.
     Completions {
         /// Which shell.
@@ -95,6 +99,7 @@ fn main() -> ExitCode {
         Command::Audit(audit) => audit.run(),
         Command::Keys(keys) => keys.run(),
         Command::Policy(policy) => policy.run(),
+        Command::Raffle(raffle) => raffle.run(),
         Command::Completions { shell } => {
             let mut command = Cli::command();
             clap_complete::generate(shell, &mut command, "tenure", &mut std::io::stdout());

@@ -24,6 +24,11 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
+    /// The same on another server.
+    pub(crate) fn at(&self, server: &str) -> Self {
+        Self { server: server.to_owned(), ..self.clone() }
+    }
+
     pub(crate) fn client(&self) -> Result<Client> {
         let key = read_key(self.key_file.as_deref())?;
         let client = match &self.ca_file {

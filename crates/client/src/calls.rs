@@ -198,6 +198,11 @@ impl Client {
         Ok(self.http().json(call).await?.1)
     }
 
+    /// A raffle's draw, with all that is needed to do it again.
+    pub async fn raffle_draw(&self, raffle: &str) -> Result<Value, Error> {
+        Ok(self.http().json(Call::get(format!("/raffles/{}/draw", part(raffle)))).await?.1)
+    }
+
     async fn page<T: serde::de::DeserializeOwned>(
         &self,
         path: &str,

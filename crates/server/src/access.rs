@@ -73,6 +73,8 @@ pub enum Group {
     Admin,
     /// Signing in.
     SignIn,
+    /// Reserving numbers of a raffle.
+    Reserve,
     /// Not limited: health and metrics.
     Free,
 }
@@ -86,6 +88,7 @@ impl Group {
             Self::Stream => Some("stream"),
             Self::Admin => Some("admin"),
             Self::SignIn => Some("sign_in"),
+            Self::Reserve => Some("reserve"),
             Self::Free => None,
         }
     }
@@ -130,18 +133,22 @@ const WRITE: May = May::Roles { own: Roles::WRITE, other: Roles::WRITE };
 const MANAGE_OWN: May = May::Roles { own: Roles::MANAGE, other: Roles::NONE };
 /// An application's own things, whoever holds them.
 const MANAGE: May = May::Roles { own: Roles::MANAGE, other: Roles::MANAGE };
+/// One's own alone; an administrator also sees and ends another's.
+const SEE_OWN: May = May::Roles { own: Roles::READ, other: Roles::ADMIN };
+const END_OWN: May = May::Roles { own: Roles::MANAGE, other: Roles::ADMIN };
 /// Jobs, of which another worker may run some.
 const RUN_OWN: May = May::Roles { own: Roles::RUN, other: Roles::NONE };
 /// Jobs, whoever runs them.
 const RUN: May = May::Roles { own: Roles::RUN, other: Roles::RUN };
-/// What is one's own, whatever one may do; an administrator sees everybody's.
-const READ_OWN: May = May::Roles { own: Roles::READ, other: Roles::ADMIN };
-/// One's own things, which an administrator may end too.
-const END_OWN: May = May::Roles { own: Roles::MANAGE, other: Roles::ADMIN };
 const ADMIN: May = May::Roles { own: Roles::ADMIN, other: Roles::ADMIN };
 
 /// The route of sockets.
 pub(crate) const SOCKET_PATH: &str = "/v1/collections/{kind}/{name}/ws";
+
+/// The route opens sockets: of a collection, or of a raffle's page.
+pub(crate) fn is_socket_path(path: &str) -> bool {
+    path == SOCKET_PATH || path == "/raffles/{id}/ws"
+}
 
 /// Every route. `{…}` stands for a path parameter, as in the router.
 pub const TABLE: &[Rule] = &[
@@ -224,7 +231,7 @@ pub const TABLE: &[Rule] = &[
     rule("POST", "/admin/payment-providers", ADMIN, Group::Admin),
     rule("PATCH", "/admin/payment-providers/{id}", ADMIN, Group::Admin),
     rule("POST", "/payments", MANAGE_OWN, Group::Write),
-    rule("GET", "/payments/{id}", READ_OWN, Group::Read),
+    rule("GET", "/payments/{id}", SEE_OWN, Group::Read),
     // The token in the path says who it is; a browser that comes from the gateway brings no cookie.
     rule("GET", "/pay/{attempt}/{token}", May::Anyone, Group::Read),
     rule("POST", "/payments/callback/{attempt}/{token}", May::Anyone, Group::Write),
@@ -234,6 +241,23 @@ pub const TABLE: &[Rule] = &[
     rule("POST", "/admin/payments/{id}/approve", ADMIN, Group::Admin),
     rule("POST", "/admin/payments/{id}/reject", ADMIN, Group::Admin),
     rule("POST", "/admin/payments/{id}/refund", ADMIN, Group::Admin),
+    rule("POST", "/raffles", ADMIN, Group::Admin),
+    rule("GET", "/raffles", READ, Group::Read),
+    rule("GET", "/raffles/{id}", READ, Group::Read),
+    rule("PATCH", "/raffles/{id}", ADMIN, Group::Admin),
+    rule("GET", "/raffles/{id}/numbers", READ, Group::Read),
+    rule("POST", "/raffles/{id}/draw", ADMIN, Group::Admin),
+    rule("GET", "/raffles/{id}/draw", READ, Group::Read),
+    rule("GET", "/raffles/{id}/ws", READ, Group::Stream),
+    rule("GET", "/raffles/{id}/ws/stats", READ, Group::Read),
+    rule("POST", "/reservations", MANAGE, Group::Reserve),
+    rule("GET", "/reservations", READ, Group::Read),
+    rule("GET", "/reservations/{id}", SEE_OWN, Group::Read),
+    rule("POST", "/reservations/{id}/numbers", MANAGE_OWN, Group::Write),
+    rule("DELETE", "/reservations/{id}/numbers/{number}", MANAGE_OWN, Group::Write),
+    rule("POST", "/reservations/{id}/move-to-checkout", MANAGE_OWN, Group::Write),
+    rule("POST", "/reservations/{id}/cancel", END_OWN, Group::Write),
+    rule("POST", "/admin/jobs/expire-reservations", ADMIN, Group::Admin),
     rule("GET", "/openapi.json", May::Anyone, Group::Free),
     rule("GET", "/docs", May::Anyone, Group::Free),
     rule("GET", "/docs/problems", May::Anyone, Group::Free),

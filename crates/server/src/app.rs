@@ -13,6 +13,7 @@ use tenure_engine::{Answer, Engine, Reader, Request, StoreError};
 use tokio::sync::{Semaphore, watch};
 
 use crate::apps::check_owned;
+use crate::apps::raffle::Audience;
 use crate::command::{Asked, Rendered};
 use crate::gateway::PowerTranz;
 use crate::idempotency::Key;
@@ -38,6 +39,8 @@ struct Inner {
     raffles: Raffles,
     /// Set once at the start; without that, its secrets are gone with the process.
     payments: OnceLock<Payments>,
+    /// Who has which raffle's page open.
+    audience: Audience,
     /// Uploads that are being read: each is held in memory.
     uploading: Semaphore,
     /// The texts of events that somebody follows.
@@ -84,6 +87,7 @@ impl App {
             labels,
             raffles,
             payments: OnceLock::new(),
+            audience: Audience::default(),
             uploading,
             hub,
             stopping,
@@ -115,6 +119,11 @@ impl App {
         if self.0.payments.set(Payments::new(self.0.raffles.clone(), till)).is_err() {
             tracing::error!("payments are in use already; their gateways stay as they were");
         }
+    }
+
+    /// Who has which raffle's page open.
+    pub(crate) fn audience(&self) -> &Audience {
+        &self.0.audience
     }
 
     /// Lets so many in at a time with a file.
@@ -192,7 +201,7 @@ impl App {
         asked: Asked,
         key: Option<&Key>,
     ) -> Result<Rendered, Problem> {
-        check_owned(caller, &asked)?;
+        check_owned(self, caller, &asked)?;
         let answer = self.ask(caller, asked.collection.clone(), asked.verb.clone(), key).await;
         asked.render(&answer, self.reader().epoch())
     }

@@ -15,7 +15,7 @@ use utoipa::openapi::{
 
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::access::{SOCKET_PATH, rule_for};
+use crate::access::{is_socket_path, rule_for};
 use crate::codes::code_of;
 use crate::limits::IDEMPOTENCY_KEY_BYTES_MAX;
 use crate::problem::title_of;
@@ -36,6 +36,7 @@ const TAGS: &[(&str, &str)] = &[
         "payments",
         "Paying for reservations: by card on a gateway's page, or by a transfer that a person compares.",
     ),
+    ("raffle", "Numbers that buyers reserve under a timer and pay, and that are never sold twice."),
     ("audit", "The log of every change, and the proof that nobody changed it."),
     ("policies", "A kind's numbers."),
     ("identity", "API keys, browser sessions, socket tickets."),
@@ -165,7 +166,7 @@ fn complete(method: &str, path: &str, operation: &mut Operation) {
     let is_public = rule_for(method, path).is_none_or(|rule| matches!(rule.may, May::Anyone));
     if !is_public {
         let mut ways = vec![SecurityRequirement::new::<_, _, String>("bearer", [])];
-        if path == SOCKET_PATH {
+        if is_socket_path(path) {
             // It can also say who it is by a ticket or its first message.
             ways.push(SecurityRequirement::default());
         }

@@ -1,7 +1,7 @@
 //! The gate: between the front and every handler. Route and method are looked up in the access table, the
 //! caller is established, its role is checked, its requests are counted; then the handler runs.
 //!
-//! Deny by default. A path that no route has answers 404 to everyone, since the routes are public anyway
+//! Deny by default. A path that no route has is a file for browsers or answers 404 to everyone, since the routes are public anyway
 //! (`/openapi.json` lists them) and a 401 there would send people looking for a key that is not missing. A
 //! route without a row in the table answers 403 to everyone, a method without one 405: nothing that the
 //! table does not know can be reached.
@@ -11,10 +11,10 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::access::{Group, May, Rule, SOCKET_PATH, TABLE, rule_of};
+use crate::access::{Group, May, Rule, TABLE, is_socket_path, rule_of};
 use crate::front::Client;
 use crate::rate::{Allowance, Rates, Who};
-use crate::{App, Caller, Problem};
+use crate::{App, Caller, Problem, web};
 
 /// What the gate needs to know.
 #[derive(Debug)]
@@ -55,6 +55,9 @@ impl Gate {
         let client = Client::of(request.extensions());
         let Some(path) = request.extensions().get::<MatchedPath>() else {
             self.rates.check(Group::Read, Who::of(None, client.address))?;
+            if web::has(request.method(), request.uri().path()) {
+                return Ok((None, None));
+            }
             return Err(Problem::new(StatusCode::NOT_FOUND, "not_found", "there is no such route"));
         };
         let rule = find_rule(request.method(), path.as_str())?;
@@ -86,7 +89,7 @@ impl Gate {
 }
 
 fn is_socket(request: &Request) -> bool {
-    request.extensions().get::<MatchedPath>().is_some_and(|path| path.as_str() == SOCKET_PATH)
+    request.extensions().get::<MatchedPath>().is_some_and(|path| is_socket_path(path.as_str()))
 }
 
 fn has_bearer(request: &Request) -> bool {

@@ -42,6 +42,7 @@ mod stream;
 mod time;
 mod tls;
 mod view;
+mod web;
 mod wording;
 
 pub use accept::stop_signal;

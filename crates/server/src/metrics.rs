@@ -68,6 +68,11 @@ const FIGURES: &[(&str, Shape, &str)] = &[
     ),
     ("tenure_payments_late", Shape::Gauge, "Payments since the start whose numbers had to be taken again."),
     ("tenure_refunds_open", Shape::Gauge, "Payments whose money is owed: the refund is open or has failed."),
+    (
+        "tenure_raffle_reservations_total",
+        Shape::Counter,
+        "Reservations of raffles, by outcome: reserved, cancelled, paid. Paid by reserved is the conversion.",
+    ),
     ("tenure_collections", Shape::Gauge, "Collections."),
     ("tenure_items", Shape::Gauge, "Items."),
     ("tenure_journal_bytes", Shape::Gauge, "Journal on disk, in bytes."),
@@ -156,6 +161,12 @@ impl Metrics {
         self.counter("tenure_refusals_total", vec![Label::from_static_parts("code", code)]).increment(1);
     }
 
+    /// A reservation of a raffle was `reserved`, `cancelled` or `paid`.
+    pub fn reservation(&self, outcome: &'static str) {
+        let labels = vec![Label::from_static_parts("outcome", outcome)];
+        self.counter("tenure_raffle_reservations_total", labels).increment(1);
+    }
+
     /// A stream is open as long as the guard lives. `sort` is `ws` or `sse`.
     pub fn stream(&self, sort: &'static str) -> Open {
         let gauge = self.gauge("tenure_sockets", vec![Label::from_static_parts("sort", sort)]);
@@ -229,6 +240,9 @@ impl Metrics {
             set("tenure_payments_started", labels(), *begun);
             set("tenure_payments_succeeded", labels(), *paid);
         }
+        let paid = figures.by_provider.iter().map(|(_, _, paid)| paid).sum();
+        let labels = vec![Label::from_static_parts("outcome", "paid")];
+        self.counter("tenure_raffle_reservations_total", labels).absolute(paid);
         set("tenure_payments_late", Vec::new(), figures.late);
         set("tenure_refunds_open", Vec::new(), figures.refunds_open);
     }

@@ -81,11 +81,23 @@ impl std::fmt::Debug for Limiter {
 impl Rates {
     /// With a rate for each group that has one.
     pub fn new(rates: impl IntoIterator<Item = (Group, Rate)>) -> Self {
+        Self::of(rates, [])
+    }
+
+    /// The same, and groups of which one principal may ask for so many in a minute; 0 for no limit.
+    pub fn of(
+        rates: impl IntoIterator<Item = (Group, Rate)>,
+        per_minute: impl IntoIterator<Item = (Group, u32)>,
+    ) -> Self {
         let limiters = rates.into_iter().filter_map(|(group, rate)| {
             let name = group.name()?;
             Some((name, Limiter::new(name, rate)?))
         });
-        Self(Arc::new(limiters.collect()))
+        let slow = per_minute.into_iter().filter_map(|(group, count)| {
+            let (name, burst) = (group.name()?, NonZeroU32::new(count)?);
+            Some((name, Limiter::with(name, Duration::from_secs(60) / count, burst)?))
+        });
+        Self(Arc::new(limiters.chain(slow).collect()))
     }
 
     /// Counts a request. What to add to the answer, or why there is none.
@@ -114,6 +126,11 @@ impl Limiter {
     fn new(name: &str, rate: Rate) -> Option<Self> {
         let burst = NonZeroU32::new(rate.burst.max(1))?;
         let period = Duration::from_secs(1).checked_div(rate.per_second)?.max(Duration::from_nanos(1));
+        Self::with(name, period, burst)
+    }
+
+    /// One more each period, at most so many at once.
+    fn with(name: &str, period: Duration, burst: NonZeroU32) -> Option<Self> {
         let quota = Quota::with_period(period)?.allow_burst(burst);
         let window_s = whole_seconds(period.saturating_mul(burst.get())).max(1);
         let policy = HeaderValue::from_str(&format!("\"{name}\";q={burst};w={window_s}")).ok()?;
@@ -231,6 +248,17 @@ mod tests {
         assert!(rates.check(Group::Write, Who::Address("10.0.0.1".parse().unwrap())).is_ok());
         assert!(rates.check(Group::Read, ana()).unwrap().is_none());
         assert!(rates.check(Group::Free, ana()).unwrap().is_none());
+    }
+
+    /// R24: ten at once, then one each six seconds.
+    #[test]
+    fn r24_so_many_in_a_minute() {
+        let rates = Rates::of([], [(Group::Reserve, 10)]);
+        assert!((0..10).all(|_| rates.check(Group::Reserve, ana()).is_ok()));
+        let problem = rates.check(Group::Reserve, ana()).unwrap_err();
+        assert_eq!((problem.status.as_u16(), problem.retry_after), (429, Some(6)));
+        let none = Rates::of([], [(Group::Reserve, 0)]);
+        assert!((0..100).all(|_| none.check(Group::Reserve, ana()).is_ok()));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use axum::http::{Method, StatusCode, Uri};
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
 use utoipa::openapi::OpenApi;
@@ -11,7 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::docs::{self, Documents};
-use crate::{App, Problem, apps, document, own_routes, routes as rest};
+use crate::{App, Problem, apps, document, own_routes, routes as rest, web};
 
 /// The server's own routes and their document.
 pub fn router(app: App) -> (Router, OpenApi) {
@@ -32,15 +32,11 @@ pub fn router_with(app: App, more: OpenApiRouter<App>) -> (Router, OpenApi) {
     document::finish(&mut api);
     let documents = Arc::new(Documents::of(&api));
     let router = router
-        .fallback(unknown_route)
+        .fallback(web::serve)
         .method_not_allowed_fallback(unknown_method)
         .layer(Extension(documents))
         .with_state(app);
     (router, api)
-}
-
-async fn unknown_route(uri: Uri) -> Problem {
-    Problem::not_found("route", uri.path())
 }
 
 /// The router adds `Allow` to this.

@@ -17,6 +17,7 @@ use tokio::net::TcpListener;
 
 use crate::App;
 use crate::accept::{self, Limits};
+use crate::access::Group;
 use crate::config::{Config, ConfigError};
 use crate::front::{self, Front};
 use crate::gate::{self, Gate};
@@ -96,7 +97,7 @@ impl Server {
         let app = App::with_workshop(engine, identity, metrics, files, workshop);
         let fake = open_till(config, &app, (tls.is_some(), address)).await?;
         let limits = config.accept_limits(&trusted);
-        let rates = Rates::new(config.rate_groups());
+        let rates = Rates::of(config.rate_groups(), [(Group::Reserve, config.rates.reserve.per_minute)]);
         Ok(Self { app, listener, address, tls, limits, rates, trusted, first_key, fake })
     }
 

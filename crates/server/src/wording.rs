@@ -90,7 +90,7 @@ fn sort(wanted: &str) -> &str {
         "a boolean" => "true or false",
         "a sequence" => "a list",
         "a map" => "an object",
-        "string or map" => "a string",
+        "string or map" | "variant identifier" => "a string",
         _ if wanted.starts_with("struct ") => "an object",
         _ if wanted.starts_with("any valid JSON value") => "JSON",
         _ => wanted,

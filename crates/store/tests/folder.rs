@@ -338,6 +338,7 @@ fn a_check_finds_each_planted_change() {
               \"renew\":true,\"at_end\":\"release\"}],\"idle_guard_ms\":null,\"rolling_ms\":null,
               \"heartbeat_ms\":100,\"max_items\":1,\"claimable\":[\"open\"],\"finished\":[],
               \"status_on_claim\":null,\"create_on_claim\":false,\"one_claim_per_session\":false,
+              \"session_exclusive\":false,
               \"max_claims_per_holder\":null,\"max_wait_ms\":0,\"lock_delay_ms\":0,
               \"ttl_ms_min\":1000,\"ttl_ms_max\":1000}'))",
             "policy of task",

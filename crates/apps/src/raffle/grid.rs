@@ -6,7 +6,7 @@ use tenure_engine::Snapshot;
 use utoipa::ToSchema;
 
 use super::model::RaffleDoc;
-use super::{Counts, KIND, Raffles, number_of, raffle_item};
+use super::{Counts, KIND, RaffleStatus, Raffles, number_of, raffle_item};
 use crate::{Actor, Document, Refusal, Result, Time};
 
 /// Can be reserved.
@@ -47,15 +47,26 @@ impl Raffles {
         let (raffles, id, who) = (self.clone(), id.to_owned(), actor.principal.id.clone());
         self.desk
             .read(move |desk| {
-                let now_ms = desk.now_ms();
-                let (raffle, snapshot) = raffles.at_once(&id, &collection)?;
-                let cells = raffles.cells(&raffle, &snapshot, Some(&who), now_ms)?;
-                let counts = count(&cells);
-                let numbers = cells.into_iter().map(char::from).collect();
-                let (seq, server_time) = (snapshot.head.seq, Time(now_ms));
-                Ok(Grid { raffle_id: id, numbers, seq, counts, server_time })
+                let (_, snapshot) = raffles.at_once(&id, &collection)?;
+                Ok(raffles.seen(&id, &snapshot, &who, desk.now_ms())?.1)
             })
             .await
+    }
+
+    /// The same, of a moment that somebody has at hand, with how far the raffle is.
+    pub fn seen(
+        &self,
+        id: &str,
+        snapshot: &Snapshot,
+        who: &str,
+        now_ms: i64,
+    ) -> Result<(RaffleStatus, Grid)> {
+        let raffle = in_it(id, snapshot)?;
+        let cells = self.cells(&raffle, snapshot, Some(who), now_ms)?;
+        let counts = count(&cells);
+        let numbers = cells.into_iter().map(char::from).collect();
+        let (seq, server_time) = (snapshot.head.seq, Time(now_ms));
+        Ok((raffle.status()?, Grid { raffle_id: id.to_owned(), numbers, seq, counts, server_time }))
     }
 
     /// How many numbers are what.
@@ -76,11 +87,9 @@ impl Raffles {
         id: &str,
         collection: &CollectionKey,
     ) -> Result<(Document<RaffleDoc>, Snapshot)> {
-        let unknown = || Refusal::not_found("raffle", id);
-        let snapshot = self.desk.reader().snapshot(collection)?.ok_or_else(unknown)?;
-        let own = raffle_item();
-        let item = snapshot.items.iter().find(|item| item.id == own).ok_or_else(unknown)?;
-        Ok((Document::of(item.clone())?, snapshot))
+        let snapshot = self.desk.reader().snapshot(collection)?;
+        let snapshot = snapshot.ok_or_else(|| Refusal::not_found("raffle", id))?;
+        Ok((in_it(id, &snapshot)?, snapshot))
     }
 
     /// What each number is at this time, to this person. What nobody ever wanted has no item.
@@ -118,6 +127,15 @@ impl Raffles {
         let seen = snapshot.claims.iter().map(|claim| seen_at(claim, &policy, now_ms));
         Ok(seen.filter(|claim| claim.holds_at(now_ms)).collect())
     }
+}
+
+/// The raffle's own document.
+fn in_it(id: &str, snapshot: &Snapshot) -> Result<Document<RaffleDoc>> {
+    let own = raffle_item();
+    // They are in order of their ids.
+    let place = snapshot.items.binary_search_by(|item| item.id.cmp(&own));
+    let item = place.ok().and_then(|place| snapshot.items.get(place));
+    Document::of(item.ok_or_else(|| Refusal::not_found("raffle", id))?.clone())
 }
 
 fn count(cells: &[u8]) -> Counts {

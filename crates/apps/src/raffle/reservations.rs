@@ -1,6 +1,6 @@
 //! A reservation after it was made: shown, amended, taken to checkout, given up, run out.
 
-use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tenure_core::{Claim, ClaimState, CollectionKey, ItemId, Refusal as Rule, Verb};
 use tenure_engine::ClaimFilter;
@@ -49,7 +49,7 @@ impl Raffles {
 
     /// Adds a number, while the numbers are being chosen. The deadline stays.
     pub async fn add_number(&self, actor: &Actor, id: &str, number: u32) -> Result<Done<Reservation>> {
-        let last = Cell::new(0);
+        let last = AtomicUsize::new(0);
         let plan = |order: &Order| {
             let (collection, claim) = (&order.collection, order.held()?);
             let (_, raffle) = self.raffle(collection.name())?;
@@ -65,11 +65,11 @@ impl Raffles {
             let guard = Some(unchanged(&raffle));
             let mut verbs = vec![buyer.stays(guard)?, order.document.put(&status("pending"), &data, None)?];
             verbs.extend(self.made(collection, number)?);
-            last.set(verbs.len());
+            last.store(verbs.len(), Ordering::Relaxed);
             verbs.push(Verb::AddItem { claim: claim.number, item: number_item(number)? });
             Ok(verbs)
         };
-        self.on_own(actor, id, |refusal| is_race(refusal, last.get()), plan).await
+        self.on_own(actor, id, |refusal| is_race(refusal, last.load(Ordering::Relaxed)), plan).await
     }
 
     /// Takes a number out, while the numbers are being chosen.

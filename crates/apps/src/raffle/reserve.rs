@@ -1,7 +1,7 @@
 //! Reserve numbers: all or none, in one commit with everything that has to hold for it.
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tenure_core::command::Acquire;
 use tenure_core::refusal::Why;
@@ -40,7 +40,7 @@ impl Raffles {
         self.check_count(&new.number_ids)?;
         let (collection, _) = self.raffle(&new.raffle_id)?;
         let item = RESERVATIONS.id(&self.desk.fresh_id(""))?;
-        let (mut existing, last) = (None, Cell::new(0));
+        let (mut existing, last) = (None, AtomicUsize::new(0));
         let plan = || {
             let (_, raffle) = self.raffle(&new.raffle_id)?;
             raffle.require_active(&new.raffle_id)?;
@@ -80,11 +80,11 @@ impl Raffles {
             }
             let data = Some(Json::of(&Link { reservation: item.to_string() })?);
             let session = Some(session.clone());
-            last.set(verbs.len());
+            last.store(verbs.len(), Ordering::Relaxed);
             verbs.push(Verb::Acquire(Acquire { items, session, data, ..Acquire::default() }));
             Ok(Some(Verb::Group(verbs)))
         };
-        let is_race = |refusal: &Refusal| is_race(refusal, last.get());
+        let is_race = |refusal: &Refusal| is_race(refusal, last.load(Ordering::Relaxed));
         let done = self.desk.attempt((actor, &collection, Desk::OWN_STEP), is_race, plan).await;
         let done = done.map_err(|refusal| self.taken(refusal))?;
         match done {

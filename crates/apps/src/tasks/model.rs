@@ -157,9 +157,19 @@ pub struct Line {
     /// Its number in the task.
     #[schema(example = "1")]
     pub id: String,
-    /// What it says.
-    #[serde(flatten)]
-    pub line: NewLine,
+    /// The product's code.
+    #[schema(example = "cable-2m")]
+    pub product: String,
+    /// How it is counted.
+    pub mode: Mode,
+    /// The serial numbers, where it is serialized.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub serials: Option<Vec<String>>,
+    /// How many, where it goes by quantity.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quantity: Option<u64>,
+    /// Into stock or out of it.
+    pub direction: Direction,
     /// `pending`, `validated`, `applied` or `error`.
     #[schema(value_type = String, example = "pending")]
     pub status: Status,

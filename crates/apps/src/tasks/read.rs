@@ -6,8 +6,8 @@ use tenure_core::Item;
 
 use super::model::{LineDoc, ProductDoc, TaskDoc};
 use super::{
-    Inventory, Line, PAGE_DEFAULT, PAGE_MAX, PRODUCTS, Product, SERIALS, SERIALS_SHOWN_MAX, TASKS, Task,
-    TaskPage, TaskQuery, Tasks, line_id,
+    Inventory, Line, NewLine, PAGE_DEFAULT, PAGE_MAX, PRODUCTS, Product, SERIALS, SERIALS_SHOWN_MAX, TASKS,
+    Task, TaskPage, TaskQuery, Tasks, line_id,
 };
 use crate::family::page_size;
 use crate::limits::ATTEMPTS_MAX;
@@ -113,5 +113,7 @@ impl Tasks {
 }
 
 pub(super) fn show_line(number: usize, Document { item, data }: Document<LineDoc>) -> Line {
-    Line { id: number.to_string(), line: data.line, status: item.status.clone(), error: data.error }
+    let LineDoc { line: NewLine { product, mode, serials, quantity, direction }, error } = data;
+    let (id, status) = (number.to_string(), item.status.clone());
+    Line { id, product, mode, serials, quantity, direction, status, error }
 }

@@ -20,7 +20,7 @@ fn who_holds_what_is_listed_and_explained() {
         (Some(1), &"bruno".into()),
         "{tasks}"
     );
-    assert_eq!(server.json(&["ls", "--kind", "raffle", "--json"]), serde_json::json!([]));
+    assert_eq!(server.json(&["ls", "--holder", "nobody", "--json"]), serde_json::json!([]));
     let shown = server.answer(&["show", "lock/demo/projector"]);
     assert!(shown.contains("held by Bruno (bruno)") && shown.contains("would be refused"), "{shown}");
     let claim = server.json(&["show", "lock/demo/projector", "--json"])["claim"]["id"]

@@ -3,6 +3,7 @@
 mod asking;
 mod bench;
 mod process;
+mod raffle;
 mod run;
 mod serve;
 mod worker;

@@ -4,6 +4,7 @@
 mod jobs;
 mod labels;
 mod payments;
+pub(crate) mod raffle;
 mod served;
 mod tasks;
 mod upload;
@@ -30,11 +31,12 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .merge(labels::routes())
         .merge(jobs::routes())
         .merge(payments::routes())
+        .merge(raffle::routes())
 }
 
 /// The refusals that are a route's own, by application.
 pub(crate) const REFUSALS: &[&[crate::document::Refusals]] =
-    &[tasks::REFUSALS, labels::REFUSALS, jobs::REFUSALS, payments::REFUSALS];
+    &[tasks::REFUSALS, labels::REFUSALS, jobs::REFUSALS, raffle::REFUSALS, payments::REFUSALS];
 
 /// Which roles have a permission. The access table says the same by route.
 const PERMISSIONS: &[(Permission, Roles)] = &[
@@ -58,8 +60,15 @@ const LOCKS: &[(&str, Permission)] = &[
 
 /// The general routes give nobody more than an application's own: its documents are written through it,
 /// and its locks need its permission. An administrator may mend what is broken; the audit log says so.
-pub(crate) fn check_owned(caller: &Caller, asked: &Asked) -> Result<(), Problem> {
+pub(crate) fn check_owned(app: &App, caller: &Caller, asked: &Asked) -> Result<(), Problem> {
     let permissions = permissions_of(caller.role);
+    // A raffle's limits stand before a claim and its documents beside it, so that claims are its own too.
+    if !permissions.contains(&Permission::Override)
+        && tenure_apps::raffle::is_raffle(&desk(app), &asked.collection)?
+    {
+        let detail = format!("numbers of {} are reserved at /reservations", asked.collection);
+        return Err(Problem::forbidden(detail));
+    }
     if writes_own(asked) && !permissions.contains(&Permission::Override) {
         let detail = format!("what is in {} is written by its application; use its routes", asked.collection);
         return Err(Problem::forbidden(detail));

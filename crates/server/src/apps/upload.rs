@@ -7,6 +7,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Limited};
 use multer::{Constraints, Error, Field, Multipart, SizeLimit};
+use serde::Deserialize;
 use tenure_apps::labels::{FILE_BYTES_MAX, NAME_BYTES_MAX, NewImage};
 use tokio::sync::SemaphorePermit;
 use utoipa::ToSchema;
@@ -26,7 +27,8 @@ pub(super) enum Upload<'a> {
 }
 
 /// A form with an image.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = ImageUpload)]
 #[expect(dead_code, reason = "only the document is made of it")]
 pub(super) struct UploadForm {

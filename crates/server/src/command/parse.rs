@@ -23,15 +23,15 @@ use super::{Asked, Op, Stated, create_collection, no_body};
 use crate::apps::check_owned;
 use crate::body::without_place;
 use crate::wording::ASIDE;
-use crate::{Caller, Problem, body, schema};
+use crate::{App, Caller, Problem, body, schema};
 
 /// Reads a command. The caller must be allowed to send it, and to touch its kind.
-pub(crate) fn parse(text: &str, caller: &Caller) -> Result<Asked, Problem> {
+pub(crate) fn parse(app: &App, text: &str, caller: &Caller) -> Result<Asked, Problem> {
     let Parsed(asked) = body::parse(text.as_bytes(), "command")?;
     let asked = asked?;
     asked.op.check(caller)?;
     caller.check_kind(asked.collection.kind())?;
-    check_owned(caller, &asked)?;
+    check_owned(app, caller, &asked)?;
     Ok(asked)
 }
 

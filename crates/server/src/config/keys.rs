@@ -80,6 +80,11 @@ pub(super) const KEYS: &[Key] = &[
     key("rates.write.burst", Takes::Number, "Claiming, renewing and writing at once."),
     key("rates.stream.per_second", Takes::Number, "Opening streams and asking for tickets, per principal."),
     key("rates.stream.burst", Takes::Number, "Opening streams at once."),
+    key(
+        "rates.reserve.per_minute",
+        Takes::Number,
+        "Reservations of raffle numbers, per principal in a minute; 0 for no limit.",
+    ),
     key("rates.admin.per_second", Takes::Number, "Administration, per principal."),
     key("rates.admin.burst", Takes::Number, "Administration at once."),
     key(

@@ -148,6 +148,14 @@ pub struct Limits {
     pub drain_timeout_ms: u64,
 }
 
+/// How much of a group one principal may ask for, where that is little.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PerMinute {
+    /// Requests in a minute, all of them at once if need be; 0 for no limit.
+    pub per_minute: u32,
+}
+
 /// Requests, by group of routes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -158,6 +166,8 @@ pub struct RateGroups {
     pub write: Rate,
     /// Opening streams.
     pub stream: Rate,
+    /// Reserving numbers of a raffle.
+    pub reserve: PerMinute,
     /// Administration.
     pub admin: Rate,
     /// Signing in.
@@ -298,6 +308,8 @@ impl Default for RateGroups {
             write: rate(2_000, 4_000),
             stream: rate(50, 500),
             admin: rate(50, 200),
+            // R24: a person reserves a few times, and whoever scripts it would keep the grid from everyone.
+            reserve: PerMinute { per_minute: 10 },
             // A person signs in a few times a day; whoever guesses keys does it all the time.
             sign_in: rate(2, 30),
         }

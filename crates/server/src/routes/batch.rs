@@ -71,7 +71,7 @@ pub(crate) async fn run_batch(
     if commands.is_empty() || commands.len() > BATCH_COMMANDS_MAX {
         return Err(Problem::invalid("commands", "a batch has 1 to 1,000 commands"));
     }
-    let steps = commands.iter().map(|command| parse(command.get(), &caller));
+    let steps = commands.iter().map(|command| parse(&app, command.get(), &caller));
     if atomic {
         run_atomic(&app, &caller, steps, key.as_ref()).await
     } else {

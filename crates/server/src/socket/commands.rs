@@ -47,7 +47,7 @@ impl Commands {
         (caller, who, rates): (&Caller, &Who, Option<&Rates>),
         (id, command, key): (&str, &str, Option<&str>),
     ) -> Result<(), Problem> {
-        let parsed = parse(command, caller);
+        let parsed = parse(app, command, caller);
         let group = parsed.as_ref().ok().and_then(|asked| {
             let (method, path) = asked.op.route();
             rule_for(method, path).map(|rule| rule.group)

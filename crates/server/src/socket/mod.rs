@@ -79,9 +79,20 @@ pub(crate) async fn open_socket(
     client: Client,
     request: Request,
 ) -> Result<Response, Problem> {
-    let (mut parts, _) = request.into_parts();
     let part = |name| path.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value);
     let key = CollectionKey::from_parts(part("kind"), part("name"))?;
+    open(app, key, query, (client, request), false).await
+}
+
+/// Opens a socket on a collection, in the form of a raffle's page or as it is.
+pub(crate) async fn open(
+    app: App,
+    key: CollectionKey,
+    query: SocketQuery,
+    (client, request): (Client, Request),
+    is_raffle: bool,
+) -> Result<Response, Problem> {
+    let (mut parts, _) = request.into_parts();
     let from = Cursor::of(query.since, query.epoch)?;
     app.identity().check_origin(&parts.headers, &client)?;
     let caller = parts.extensions.get::<Caller>().cloned();
@@ -99,7 +110,7 @@ pub(crate) async fn open_socket(
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "stopped", detail).retry(1));
     }
     let rates = parts.extensions.get::<Rates>().cloned();
-    let mut asked = Asked { app, key, from, caller, rates, address: client.address };
+    let mut asked = Asked { app, key, from, caller, rates, address: client.address, is_raffle };
     if let Some(ticket) = query.ticket {
         let found = asked.app.identity().redeem(&Secret::new(ticket)).await;
         asked.caller = Some(session::admit(&asked, found)?);

@@ -15,6 +15,7 @@ use super::close::End;
 use super::commands::Commands;
 use super::message::{self, Message};
 use super::pump::{Heard, Pump, Wants};
+use crate::apps::raffle::RaffleForm;
 use crate::limits::SOCKET_HELLO_MAX;
 use crate::rate::{Rates, Who};
 use crate::stream::{Cursor, Live, Told};
@@ -29,6 +30,8 @@ pub(super) struct Asked {
     pub(super) caller: Option<Caller>,
     pub(super) rates: Option<Rates>,
     pub(super) address: IpAddr,
+    /// Events read as they do on a raffle's page.
+    pub(super) is_raffle: bool,
 }
 
 /// Runs a socket to its end.
@@ -50,10 +53,11 @@ async fn live(asked: Asked, pump: &mut Pump, epoch: &mut u64) -> End {
         Ok(caller) => caller,
         Err(end) => return end,
     };
-    let Asked { app, key, from, rates, address, .. } = asked;
+    let Asked { app, key, from, rates, address, is_raffle, .. } = asked;
+    let _present = is_raffle.then(|| app.audience().enter(&key));
     let who = Who::of(Some(&caller), address);
     let stream = match Live::open(&app, &key, from).await {
-        Ok(stream) => stream,
+        Ok(stream) => stream.in_form(is_raffle.then(|| RaffleForm::new(&key, &caller))),
         Err(problem) => return End::Refused(problem),
     };
     *epoch = stream.epoch();

@@ -25,6 +25,12 @@ pub(crate) struct EventText {
 }
 
 impl EventText {
+    /// A message of another form, which has no event in it.
+    pub(crate) fn plain(seq: u64, action: &'static str, message: Bytes) -> Self {
+        let event_at = 0;
+        Self { seq, action, message, event_at }
+    }
+
     /// The message for a socket.
     pub(crate) fn message(&self) -> &Bytes {
         &self.message

@@ -15,8 +15,8 @@ use tenure_engine::{Delivery, From, Step, StoreError, Subscription};
 pub(crate) use hub::{EventText, Hub};
 pub(crate) use snapshot::SnapshotText;
 
-use crate::App;
-use crate::Problem;
+use crate::apps::raffle::RaffleForm;
+use crate::{App, Problem};
 use hub::Texts;
 
 /// The last event that a reader has seen.
@@ -77,6 +77,10 @@ pub(crate) struct Live {
     epoch: u64,
     subscription: Subscription,
     texts: Arc<Texts>,
+    /// How events read, where not as they are.
+    form: Option<RaffleForm>,
+    /// What was made of an event in that form and not told yet.
+    told: VecDeque<EventText>,
     /// Events that were read and not told yet: a page at most.
     page: VecDeque<Arc<Sealed>>,
     next: Next,
@@ -134,7 +138,13 @@ impl Live {
         let texts = app.hub().texts(key);
         let page = VecDeque::new();
         let (app, key, follows, resumes) = (app.clone(), key.clone(), false, from.is_some());
-        Ok(Self { app, key, epoch, subscription, texts, page, next, follows, resumes })
+        let (form, told) = (None, VecDeque::new());
+        Ok(Self { app, key, epoch, subscription, texts, form, told, page, next, follows, resumes })
+    }
+
+    /// The same, for the page of a raffle.
+    pub(crate) fn in_form(self, form: Option<RaffleForm>) -> Self {
+        Self { form, ..self }
     }
 
     /// The epoch of the numbers.
@@ -170,6 +180,7 @@ impl Live {
                 // From here on as if it had come without a cursor.
                 self.subscription = self.app.engine().subscribe(&self.key, From::Snapshot)?;
                 self.page.clear();
+                self.told.clear();
                 self.epoch = self.app.reader().epoch();
                 self.next = Next::Snapshot;
                 self.follows = false;
@@ -193,15 +204,27 @@ impl Live {
                         Step::Store(_) | Step::Nothing => None,
                     }
                 };
+                if let Some(form) = &self.form {
+                    return Ok(Some(Told::Event(form.snapshot(&self.app, snapshot.as_deref(), self.epoch))));
+                }
                 let policy = self.app.policy(self.key.kind()).ok().flatten();
                 let text = SnapshotText::new(self.key.clone(), snapshot, self.epoch, policy, now_ms);
                 Ok(Some(Told::Snapshot(Box::new(text))))
             }
-            Next::Events => Ok(self
-                .page
-                .pop_front()
-                .map(|sealed| Told::Event(self.texts.of(&self.key, self.epoch, &sealed)))),
+            Next::Events => Ok(self.next_text().map(Told::Event)),
         }
+    }
+
+    fn next_text(&mut self) -> Option<EventText> {
+        let Some(form) = &self.form else {
+            let sealed = self.page.pop_front()?;
+            return Some(self.texts.of(&self.key, self.epoch, &sealed));
+        };
+        // Events that say nothing in this form are passed by.
+        while self.told.is_empty() {
+            self.told.extend(form.event(&self.page.pop_front()?.event));
+        }
+        self.told.pop_front()
     }
 
     fn take(&mut self, delivery: Delivery) {

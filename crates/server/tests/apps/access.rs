@@ -40,7 +40,8 @@ pub(crate) async fn check(tag: &str, prepare: impl AsyncFn(&Rule) -> Ready) {
                 let reply = ready.server.send(call).await;
                 let at = format!("{} {} as {who}, {role:?}: {reply:?}", rule.method, rule.path);
                 if allowed.has(role) {
-                    assert!(reply.status.is_success(), "{at}");
+                    // A socket cannot be opened without a connection: that is as far as anybody gets here.
+                    assert!(reply.status.is_success() || reply.status == 426, "{at}");
                     continue;
                 }
                 let code = reply.json()["code"].as_str().unwrap_or("").to_owned();

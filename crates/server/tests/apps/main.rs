@@ -12,5 +12,6 @@ mod access;
 mod jobs;
 mod labels;
 mod payments;
+mod raffle;
 mod runner;
 mod tasks;

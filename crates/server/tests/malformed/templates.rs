@@ -174,9 +174,35 @@ pub(crate) fn templates(known: &Known) -> Vec<Template> {
         open("GET", "/readyz"),
         open("GET", "/metrics"),
     ];
+    all.extend(tasks(known));
     all.extend(labels(known));
     all.extend(jobs(known));
+    all.extend(raffles(known));
     all
+}
+
+/// Those of tasks and stock.
+fn tasks(Known { draft, mine, bos, .. }: &Known) -> Vec<Template> {
+    let line = json!({"product": "bolt", "mode": "quantity", "quantity": 5, "direction": "in"});
+    let edit = json!({"product": "nut", "quantity": 6, "direction": "out"});
+    vec![
+        post("/tasks", &[], json!({"title": "Delivery", "lines": [line]})),
+        get("/tasks", &[], &[("status", "ready"), ("locked", "true"), ("limit", "10")]),
+        get("/tasks/{id}", &[draft], &[]),
+        post("/tasks/{id}/lines", &[draft], line),
+        send("PATCH", "/tasks/{id}/lines/{line}", &[mine, "1"], edit),
+        post("/tasks/{id}/lines/{line}/validate", &[mine, "1"], json!({})),
+        post("/tasks/{id}/ready", &[draft], json!({})),
+        post("/tasks/{id}/process", &[mine], json!({})),
+        post("/tasks/{id}/heartbeat", &[mine], json!({"idle_ms": 5})),
+        post("/tasks/{id}/leave", &[mine], json!({})),
+        post("/tasks/{id}/finalize", &[mine], json!({})),
+        post("/tasks/{id}/cancel", &[draft], json!({})),
+        post("/tasks/{id}/force-release", &[bos], json!({"reason": "went home"})),
+        post("/tasks/{id}/force-claim", &[bos], json!({"reason": "it is urgent"})),
+        post("/tasks/{id}/request-release", &[bos], json!({"message": "may I?"})),
+        get("/inventory", &[], &[("limit", "10")]),
+    ]
 }
 
 const PROJECT: &str = "/api/v1/projects/{id}";
@@ -233,5 +259,33 @@ fn jobs(known: &Known) -> Vec<Template> {
             json!({"token": token, "error": {"reason": "exit", "message": "exit code 1"}}),
         ),
         post("/internal/tasks/analysis", &[], json!({"analysis_id": "queued"})),
+    ]
+}
+
+/// Those of `/raffles` and `/reservations`.
+fn raffles(known: &Known) -> Vec<Template> {
+    let reservation = &known.reservation;
+    let new = json!({"id": "new", "title": "More", "numbers": 10, "price_minor": 100, "currency": "CRC",
+        "draw_at": "2026-12-24T18:00:00Z"});
+    let reserve = json!({"raffle_id": "navidad", "number_ids": [7, 8], "session_id": "tab-9"});
+    vec![
+        post("/raffles", &[], new),
+        get("/raffles", &[], &[("after", "a"), ("limit", "10")]),
+        get("/raffles/{id}", &["navidad"], &[]),
+        send("PATCH", "/raffles/{id}", &["navidad"], json!({"status": "paused"})),
+        get("/raffles/{id}/numbers", &["navidad"], &[]),
+        post("/raffles/{id}/draw", &["paused"], json!({})),
+        get("/raffles/{id}/draw", &["drawn"], &[]),
+        // Without an upgrade it is refused anyway.
+        get("/raffles/{id}/ws", &["navidad"], &[("since", "1"), ("epoch", "1")]),
+        get("/raffles/{id}/ws/stats", &["navidad"], &[]),
+        post("/reservations", &[], reserve),
+        get("/reservations", &[], &[("raffle_id", "navidad"), ("mine", "true")]),
+        get("/reservations/{id}", &[reservation], &[]),
+        post("/reservations/{id}/numbers", &[reservation], json!({"number_id": 3})),
+        template("DELETE", "/reservations/{id}/numbers/{number}", &[reservation, "2"]),
+        post("/reservations/{id}/move-to-checkout", &[reservation], json!({})),
+        post("/reservations/{id}/cancel", &[reservation], json!({})),
+        post("/admin/jobs/expire-reservations", &[], json!({})),
     ]
 }

@@ -38,6 +38,7 @@ impl Running {
         {
             rate.per_second = 0;
         }
+        rates.reserve.per_minute = 0;
         let engine = engine();
         let server = Server::open(&config, engine.clone(), Metrics::new()).await.expect("opens");
         let (address, app) = (server.address(), server.app().clone());

@@ -35,9 +35,15 @@ pub(crate) struct Known {
     pub(crate) analysis_token: u64,
     /// A policy that works.
     pub(crate) policy: Value,
+    /// A task that is a draft, one that the administrator processes, one that somebody else does.
+    pub(crate) draft: String,
+    pub(crate) mine: String,
+    pub(crate) bos: String,
     /// An image of the project `p` that is locked, and an annotation in it.
     pub(crate) image: String,
     pub(crate) annotation: String,
+    /// A reservation of two numbers of the raffle `navidad`.
+    pub(crate) reservation: String,
 }
 
 pub(crate) struct World {
@@ -150,6 +156,34 @@ pub(crate) async fn furnish(router: &Router) -> Known {
         ask(ADMIN, "POST", "/analyses", json!({"id": id, "input": "some text"})).await;
     }
     let analysis = ask(ADMIN, "POST", "/analyses/running/lock", json!({"owner": "w-1"})).await;
+    for id in ["navidad", "paused", "drawn"] {
+        let raffle = json!({"id": id, "title": "Rifa", "numbers": 10, "price_minor": 100, "currency": "CRC"});
+        ask(ADMIN, "POST", "/raffles", raffle).await;
+        ask(ADMIN, "PATCH", &format!("/raffles/{id}"), json!({"status": "active"})).await;
+    }
+    for id in ["paused", "drawn"] {
+        // An administrator sells by hand what nobody has paid for here.
+        let collection = format!("raffle/{id}");
+        ask(ADMIN, "PUT", &format!("/v1/collections/{collection}/items/5"), json!({})).await;
+        let claim = json!({"collection": collection, "items": ["5"]});
+        let claim = text(&ask(ADMIN, "POST", "/v1/claims", claim).await["id"]);
+        ask(ADMIN, "POST", &format!("/v1/claims/{claim}/complete"), json!({"status": "sold"})).await;
+        ask(ADMIN, "PATCH", &format!("/raffles/{id}"), json!({"status": "paused"})).await;
+    }
+    ask(ADMIN, "POST", "/raffles/drawn/draw", json!({})).await;
+    let reservation = json!({"raffle_id": "navidad", "number_ids": [1, 2], "session_id": "tab-1"});
+    let reservation = ask(ADMIN, "POST", "/reservations", reservation).await;
+    let line = json!({"product": "bolt", "mode": "quantity", "quantity": 5, "direction": "in"});
+    let mut tasks = Vec::new();
+    for title in ["a draft", "mine", "bo's"] {
+        let task = ask(ADMIN, "POST", "/tasks", json!({"title": title, "lines": [line]})).await;
+        tasks.push(text(&task["id"]));
+    }
+    let [draft, mine, bos] = tasks.try_into().expect("three");
+    for (key, id) in [(ADMIN, &mine), (key.as_str(), &bos)] {
+        ask(ADMIN, "POST", &format!("/tasks/{id}/ready"), json!({})).await;
+        ask(key, "POST", &format!("/tasks/{id}/process"), json!({})).await;
+    }
     let policy = ask(ADMIN, "GET", "/v1/policies/task", Value::Null).await;
     Known {
         raffle: text(&raffle["id"]),
@@ -160,7 +194,11 @@ pub(crate) async fn furnish(router: &Router) -> Known {
         key,
         analysis_token: analysis["token"].as_u64().expect("a token"),
         policy: policy["policy"].clone(),
+        draft,
+        mine,
+        bos,
         image,
         annotation: text(&annotation["id"]),
+        reservation: text(&reservation["id"]),
     }
 }

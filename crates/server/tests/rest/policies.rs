@@ -12,7 +12,7 @@ async fn t21_presets_are_shown_and_own_policies_take_their_place() {
     assert_eq!((&task["kind"], &task["source"]), (&json!("task"), &json!("preset")));
     assert_eq!(
         task["policy"]["phases"],
-        json!([{"name": "editing", "ttl_ms": 180_000, "renew": true, "at_end": "release"}])
+        json!([{"name": "editing", "ttl_ms": 180_000, "renew": true, "at_end": "release", "side": false}])
     );
     let mut policy = task["policy"].clone();
     policy["heartbeat_ms"] = json!(5_000);

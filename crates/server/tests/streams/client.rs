@@ -27,6 +27,7 @@ pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) app: App,
     pub(crate) engine: Engine,
+    pub(crate) clock: ManualClock,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
@@ -42,7 +43,8 @@ impl Running {
         config.admin_key = Some(Secret::new(ADMIN));
         let metrics = Metrics::new();
         let options = Options { observer: metrics.observer(), ..Options::default() };
-        let engine = Engine::start(Memory::default(), ManualClock::at(1_700_000_000_000), options).unwrap();
+        let clock = ManualClock::at(1_700_000_000_000);
+        let engine = Engine::start(Memory::default(), clock.clone(), options).unwrap();
         let server = Server::open(&config, engine.clone(), metrics).await.unwrap();
         let (address, app) = (server.address(), server.app().clone());
         let (routes, _) = router(app.clone());
@@ -50,7 +52,7 @@ impl Running {
         let task = tokio::spawn(server.run(routes, async move {
             let _ = stopped.await;
         }));
-        Self { address, app, engine, stop: Some(stop), task }
+        Self { address, app, engine, clock, stop: Some(stop), task }
     }
 
     pub(crate) fn stop(&mut self) {
@@ -135,7 +137,8 @@ impl Running {
             socket.set_recv_buffer_size(bytes).unwrap();
         }
         let stream = socket.connect(self.address).await.unwrap();
-        let url = format!("ws://{}/v1/collections/{path}", self.address);
+        let path = if path.starts_with('/') { path.to_owned() } else { format!("/v1/collections/{path}") };
+        let url = format!("ws://{}{path}", self.address);
         let mut request = url.into_client_request().unwrap();
         for (name, value) in headers {
             let name: axum::http::HeaderName = name.parse().unwrap();

@@ -16,17 +16,12 @@ async fn r13_a_slow_reader_is_closed_with_its_cursor_and_others_get_everything()
     let mut slow = server.connect("task/board/ws", &headers, Some(4_096)).await.unwrap();
     let mut healthy = server.open(ADMIN, "task/board/ws").await;
     assert_eq!(healthy.next().await["seq"], 1);
-    let reading = tokio::spawn(async move {
-        for seq in 2..=401 {
-            assert_eq!(healthy.next().await["seq"], seq);
-        }
-    });
-    // More than the kernel's buffers hold for one connection.
+    // More than the kernel's buffers hold for one connection; whoever reads as fast as is written is healthy.
     let large = "a".repeat(30_000);
     for number in 0..400 {
         server.put("task/board", "one", json!([number, large])).await;
+        assert_eq!(healthy.next().await["seq"], number + 2);
     }
-    reading.await.unwrap();
     crate::client::eventually(|| server.figure("tenure_socket_closes_total{reason=\"slow\"}") > 0.5).await;
     // Now it reads what was on its way, and is told from where to come back.
     let mut seen = 0;

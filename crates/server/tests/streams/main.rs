@@ -6,6 +6,7 @@ mod bad_input;
 mod client;
 mod commands;
 mod ends;
+mod raffle;
 mod resume;
 mod sse;
 mod who;

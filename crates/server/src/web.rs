@@ -1,0 +1,108 @@
+//! What a browser gets: the SDK, the elements and the pages, from inside the binary. In a debug build they
+//! are read from `web/` at each request, so that a page changes when its file does.
+
+use std::fmt::Write as _;
+
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use rust_embed::{EmbeddedFile, RustEmbed};
+
+use crate::Problem;
+
+#[derive(RustEmbed)]
+#[folder = "../../web/"]
+#[include = "elements/*"]
+#[include = "i18n/*"]
+#[include = "pages/*"]
+#[include = "sdk/*.js"]
+#[include = "sdk/src/*"]
+#[include = "style/*"]
+#[exclude = "sdk/test/*"]
+struct Files;
+
+/// Where the pages live: every path below is the same document, whose script finds the page.
+const PAGES: &str = "/app/";
+const SHELL: &str = "pages/index.html";
+
+/// There is a file or a page at this path.
+pub(crate) fn has(method: &Method, path: &str) -> bool {
+    matches!(*method, Method::GET | Method::HEAD) && (is_start(path) || find(path).is_some())
+}
+
+/// Answers with it.
+pub(crate) async fn serve(method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    let path = uri.path();
+    if !has(&method, path) {
+        return Problem::not_found("route", path).into_response();
+    }
+    let Some((content_type, file)) = find(path) else { return Redirect::to(PAGES).into_response() };
+    let tag = tag_of(&file);
+    // Asked again each time, answered with 304 mostly: a new version is seen at once.
+    let kept = [(header::ETAG, tag.clone()), (header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))];
+    if headers.get(header::IF_NONE_MATCH) == Some(&tag) {
+        return (StatusCode::NOT_MODIFIED, kept).into_response();
+    }
+    (kept, [(header::CONTENT_TYPE, content_type)], file.data).into_response()
+}
+
+/// What people type.
+fn is_start(path: &str) -> bool {
+    matches!(path, "/" | "/app")
+}
+
+fn find(path: &str) -> Option<(&'static str, EmbeddedFile)> {
+    let name = if path.starts_with(PAGES) { SHELL } else { path.strip_prefix('/')? };
+    let content_type = match name.rsplit_once('.')?.1 {
+        "css" => "text/css; charset=utf-8",
+        "html" => "text/html; charset=utf-8",
+        "js" => "text/javascript; charset=utf-8",
+        "svg" => "image/svg+xml",
+        _ => return None,
+    };
+    Some((content_type, Files::get(name)?))
+}
+
+fn tag_of(file: &EmbeddedFile) -> HeaderValue {
+    let mut tag = String::from("\"");
+    for byte in &file.metadata.sha256_hash()[..16] {
+        let _ = write!(tag, "{byte:02x}");
+    }
+    tag.push('"');
+    HeaderValue::try_from(tag).unwrap_or(HeaderValue::from_static("\"\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_browser_needs_is_served() {
+        for path in [
+            "/",
+            "/app",
+            "/app/",
+            "/app/tasks/a.b",
+            "/sdk/tenure.js",
+            "/sdk/src/claim.js",
+            "/style/tokens.css",
+        ] {
+            assert!(has(&Method::GET, path), "{path}");
+        }
+        let none = [
+            "/apple",
+            "/package.json",
+            "/sdk/README.md",
+            "/sdk/test/helpers/world.js",
+            "/node_modules/x.js",
+            "/sdk/../package.json",
+            "/sdk/src/../../README.md",
+            "//sdk/tenure.js",
+            "/sdk/",
+            "/pages/none.js",
+        ];
+        for path in none {
+            assert!(!has(&Method::GET, path), "{path}");
+        }
+        assert!(!has(&Method::POST, "/sdk/tenure.js"));
+    }
+}

@@ -1,0 +1,10 @@
+//! R20–R22: a thousand buyers at once over real HTTP, and a hundred pages that watch them.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+#[path = "../streams/client.rs"]
+#[expect(dead_code, reason = "the harness is shared with the streams' tests")]
+mod client;
+
+mod crowd;
+mod pages;

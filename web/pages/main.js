@@ -1,0 +1,116 @@
+// The beginning: who is there, which page, and what happens between pages.
+
+import { preferredLanguage, setLanguage, t } from '../i18n/index.js';
+import { useClock } from '../elements/clock.js';
+import '../elements/index.js';
+import { Tenure } from '../sdk/tenure.js';
+import { fill, h } from './lib/dom.js';
+import { complain } from './lib/notice.js';
+import { Place } from './lib/place.js';
+import { find } from './lib/router.js';
+import { say } from './lib/say.js';
+import { Shell } from './lib/shell.js';
+
+/** @typedef {import('./lib/place.js').Session} Session */
+
+const SKELETON_AFTER_MS = 300;
+
+setLanguage(preferredLanguage());
+const tenure = new Tenure();
+useClock(tenure.clock);
+const shell = new Shell({ signOut: () => { signOut().catch(complain); } });
+
+/** @type {Session | undefined} */
+let session;
+/** @type {Place | undefined} */
+let place;
+let turn = 0;
+
+async function whoIsThere() {
+  const { subject, role, demo } = await tenure.me();
+  session = { person: subject ?? null, role: role ?? null, demo: demo ?? [] };
+  return session;
+}
+
+async function signOut() {
+  place?.leave();
+  place = undefined;
+  await tenure.signOut();
+  session = undefined;
+  go('/app/sign-in');
+}
+
+/** Another page. @param {string} path @param {{replace?: boolean}} [options] */
+function go(path, { replace = false } = {}) {
+  if (replace) history.replaceState(null, '', path);
+  else history.pushState(null, '', path);
+  scrollTo(0, 0);
+  void show();
+}
+
+/** Shows the page that the address names. */
+async function show() {
+  turn += 1;
+  const mine = turn;
+  place?.leave();
+  const { pathname: path, search } = location;
+  const query = new URLSearchParams(search);
+  const waiting = setTimeout(() => { if (mine === turn) fill(shell.main, skeleton()); }, SKELETON_AFTER_MS);
+  try {
+    const found = find(path);
+    const known = path === '/app/sign-in' ? await whoIsThere() : session ?? await whoIsThere();
+    const page = await found?.load();
+    if (mine !== turn) return;
+    if (!known.person && !page?.isPublic) return go(`/app/sign-in?next=${encodeURIComponent(path + search)}`, { replace: true });
+    shell.show(known, path, page?.layout ?? 'work');
+    const next = new Place({ path, params: found?.params ?? {}, query, session: known, tenure, shell, go });
+    place = next;
+    const content = page ? await page.default(next) : missing(next);
+    if (mine !== turn) return;
+    fill(shell.main, content);
+    focusStart();
+  } catch (error) {
+    if (mine !== turn) return;
+    shell.show(session ?? { person: null, role: null, demo: [] }, path, 'plain');
+    fill(shell.main, broken(error));
+  } finally {
+    clearTimeout(waiting);
+  }
+}
+
+/** Whoever does not see the page is told that it is another one. */
+function focusStart() {
+  if (turn > 1) shell.main.focus({ preventScroll: true });
+}
+
+function skeleton() {
+  return h('div', { class: 'stack', 'aria-busy': 'true' }, ...['short', '', '', ''].map((more) => h('div', { class: `bone ${more}` })));
+}
+
+/** @param {Place} at */
+function missing(at) {
+  at.title(t('page.missing'));
+  return h('section', { class: 'empty stack' }, h('h1', {}, t('page.missing')), h('p', {}, t('page.missing.next')),
+    h('p', {}, h('a', { class: 'button primary', href: '/app/' }, t('page.home'))));
+}
+
+/** @param {unknown} error */
+function broken(error) {
+  console.warn(error);
+  return h('section', { class: 'empty stack' }, h('h1', {}, t('page.broken')), h('p', {}, say(error)),
+    h('p', {}, h('button', { class: 'button primary', type: 'button', onclick: () => { void show(); } }, t('page.retry'))));
+}
+
+// Links stay in the page unless the person wants another tab.
+document.addEventListener('click', (event) => {
+  const link = /** @type {Element} */ (event.target).closest?.('a[href]');
+  if (!(link instanceof HTMLAnchorElement) || event.defaultPrevented || event.button !== 0) return;
+  if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || link.target || link.hasAttribute('download')) return;
+  const url = new URL(link.href);
+  if (url.origin !== location.origin || !url.pathname.startsWith('/app/')) return;
+  if (url.pathname === location.pathname && url.hash) return;
+  event.preventDefault();
+  go(url.pathname + url.search);
+});
+addEventListener('popstate', () => { void show(); });
+void show();
