@@ -44,10 +44,6 @@ impl Agenda {
         now
     }
 
-    pub(super) fn forget(&self, id: &str) {
-        self.due.lock().remove(id);
-    }
-
     fn owed(&self) -> usize {
         self.owed.lock().len()
     }

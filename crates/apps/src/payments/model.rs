@@ -149,6 +149,9 @@ pub(super) struct AttemptDoc {
     /// In a word, why it is what it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<String>,
+    /// Where what the buyer said about the transfer is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) transfer: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) decision: Option<Decision>,
     /// Where it has been.

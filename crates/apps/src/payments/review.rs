@@ -63,6 +63,7 @@ impl Payments {
                 let kept_ms = policy.phase("verification").map_or(0, |(phase, _)| phase.ttl_ms);
                 let moved = attempt.moved(State::PendingReview, order.now_ms, |data| {
                     data.until_ms = Some(order.now_ms + kept_ms);
+                    data.transfer = Some(marks[0].0.to_string());
                     data.reason = None;
                 })?;
                 let mut verbs = verbs;
@@ -115,15 +116,10 @@ impl Payments {
         Ok(is_same && self.attempt(id)?.state()? == State::PendingReview)
     }
 
-    /// What the buyer said about this attempt's transfer.
+    /// What the buyer said about this attempt's transfer, unless it was told for another one since.
     pub(super) fn transfer_of(&self, id: &AttemptId, attempt: &AttemptDoc) -> Result<Option<TransferDoc>> {
-        let found = self.marked(&payer_mark(attempt)?)?.map(|found| found.data);
-        if let Some(found) = found.filter(|found| found.payment == id.to_string()) {
-            return Ok(Some(found));
-        }
-        // The payer has another one by now; the reference's own mark stays with what it paid for.
-        let Some(reference) = &attempt.txn_id else { return Ok(None) };
-        let found = self.marked(&reference_mark(attempt, reference)?)?.map(|found| found.data);
+        let Some(mark) = &attempt.transfer else { return Ok(None) };
+        let found = self.marked(&ItemId::new(mark.as_str())?)?.map(|found| found.data);
         Ok(found.filter(|found| found.payment == id.to_string()))
     }
 
@@ -180,7 +176,11 @@ impl Payments {
     /// Refuses if that attempt has the mark for good; otherwise sees to it that it can only get it anew.
     async fn touch(&self, other: &AttemptId, field: &'static str) -> Result<()> {
         self.step(other, |attempt, state, order| {
-            let keeps = if field == "reference" { state.keeps_reference() } else { is_in_review(state) };
+            let is_decided = state == State::Expired && attempt.data.decision.is_some();
+            let keeps = match field {
+                "reference" => state.keeps_reference() || is_decided,
+                _ => is_in_review(state),
+            };
             if keeps {
                 return Err(spoken_for(field));
             }
@@ -219,7 +219,7 @@ impl Payments {
             return Err(Refusal::invalid("bank_amount_minor", "must be at least 0, in minor units"));
         }
         let verdict = Verdict::Approve { bank_amount_minor };
-        self.on_review(actor, id, &[State::PendingReview, State::Conflicted], verdict).await
+        self.on_review(actor, id, &[State::PendingReview, State::Conflicted, State::Expired], verdict).await
     }
 
     /// A person has not found it: the numbers are free again.
@@ -251,7 +251,9 @@ impl Payments {
             if *attempt.data.buyer.id == *actor.principal.id {
                 return Err(Refusal::OwnPayment { id: id.to_string() });
             }
-            if !from.contains(&state) {
+            // What nobody reviewed in time may still be found in the bank.
+            let is_told = state != State::Expired || self.transfer_of(&id, &attempt.data)?.is_some();
+            if !from.contains(&state) || !is_told {
                 return Err(wrong_state(&id, state, "there is nothing to decide"));
             }
             let mut data = attempt.data.clone();
@@ -277,8 +279,7 @@ impl Payments {
         match decision.verdict {
             Verdict::Approve { bank_amount_minor } => {
                 let amount = Money::new(bank_amount_minor, data.amount.currency);
-                let txn_id = self.transfer_of(id, &data)?.map(|transfer| transfer.reference);
-                let outcome = Outcome { status: Charge::Approved, txn_id, amount, reason: None };
+                let outcome = Outcome { status: Charge::Approved, txn_id: None, amount, reason: None };
                 tracing::info!(actor = who, payment = %id, bank_amount_minor, "a payment was reviewed");
                 if amount == Some(data.amount) {
                     self.sell(id, &outcome).await
@@ -373,7 +374,9 @@ fn marks(attempt: &AttemptDoc, transfer: &TransferDoc) -> Result<[(ItemId, &'sta
 }
 
 fn reference_mark(attempt: &AttemptDoc, reference: &str) -> Result<ItemId> {
-    REFERENCES.id(&format!("{}/{reference}", attempt.provider))
+    // Everybody who follows the raffle sees which mark it is: it must not tell the reference.
+    let digest = Sha256::digest(format!("{}/{reference}", attempt.provider).as_bytes());
+    REFERENCES.id(&hex(&digest[..16]))
 }
 
 fn payer_mark(attempt: &AttemptDoc) -> Result<ItemId> {

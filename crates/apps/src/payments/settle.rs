@@ -2,6 +2,8 @@
 //! longer and longer pauses, and money that is owed is given back.
 
 use super::Payments;
+use tokio::task::JoinSet;
+
 use super::attempt::{ATTEMPTS, AttemptId};
 use super::model::{AttemptDoc, State, Verdict};
 use super::provider::{Charge, Outcome, Trouble};
@@ -25,6 +27,9 @@ const BACKOFF_MS_MAX: i64 = 300_000;
 /// Attempts that one scan at the start reads at once.
 const PAGE: usize = 500;
 
+/// Attempts that are settled at once: a gateway that hangs must not hold up what another one would answer.
+const AT_ONCE: usize = 16;
+
 /// The pause before the next try: 2, 4, 8 … seconds.
 pub(super) fn backoff_ms(tries: u32) -> i64 {
     (1_000_i64 << tries.min(16)).min(BACKOFF_MS_MAX)
@@ -43,6 +48,7 @@ pub(super) fn due_ms(attempt: &AttemptDoc, state: State) -> Option<i64> {
         State::Conflicted => is_to_refund(attempt).then_some(0),
         State::PaidUnassigned => Some(0),
         State::RefundPending => attempt.next_ms,
+        State::Expired if attempt.decision.is_some() => Some(0),
         State::Failed | State::Expired | State::Canceled => attempt.next_ms,
         State::Succeeded | State::Refunded | State::RefundFailed => None,
     }
@@ -73,13 +79,18 @@ impl Payments {
     /// Settles what is due now; how many.
     pub async fn settle_due(&self) -> usize {
         let due = self.till.agenda.due(self.desk.now_ms());
-        for id in &due {
-            match AttemptId::parse(id) {
-                Ok(id) => self.settle_logged(&id, false).await,
-                Err(_) => self.till.agenda.forget(id),
+        let count = due.len();
+        let mut running = JoinSet::new();
+        for id in due {
+            let Ok(id) = AttemptId::parse(&id) else { continue };
+            if running.len() >= AT_ONCE {
+                running.join_next().await;
             }
+            let payments = self.clone();
+            running.spawn(async move { payments.settle_logged(&id, false).await });
         }
-        due.len()
+        while running.join_next().await.is_some() {}
+        count
     }
 
     async fn settle_logged(&self, id: &AttemptId, is_start: bool) {
@@ -143,7 +154,9 @@ impl Payments {
                 Some(outcome) => self.conclude(id, outcome, true).await,
                 None => Ok(()),
             },
-            State::PendingReview | State::Conflicted if data.decision.is_some() => self.decide(id).await,
+            State::PendingReview | State::Conflicted | State::Expired if data.decision.is_some() => {
+                self.decide(id).await
+            }
             State::PendingReview => self.review_over(id).await,
             State::PaidUnassigned => self.to_refund(id).await,
             State::RefundPending => self.refund_now(id).await,

@@ -93,6 +93,7 @@ impl Payments {
                 txn_id: None,
                 paid: None,
                 reason: None,
+                transfer: None,
                 decision: None,
                 history: vec![Was { state: State::Created, at_ms: order.now_ms }],
             };

@@ -231,3 +231,40 @@ async fn r19_a_transfer_is_checked_by_field() {
         "provider"
     );
 }
+
+/// Nobody looked within twelve hours, and then the money is found: the numbers if they are free, else it goes back.
+#[tokio::test]
+async fn r19_a_transfer_found_after_its_time_gets_its_numbers_or_its_money() {
+    for are_free in [true, false] {
+        let shop = Shop::new().await;
+        let payment = shop.sending().await;
+        let told = transfer("1234567890", "88880001");
+        shop.payments.submit(&shop.world.ana, &payment.id, &told).await.expect("is told");
+        shop.wait(12 * HOUR_MS).await;
+        assert_eq!(shop.state(&payment), State::Expired);
+        if !are_free {
+            shop.take(&shop.world.bea, "8").await;
+        }
+        let found =
+            shop.payments.approve(&shop.world.root, &payment.id, 200_000).await.expect("is decided").value;
+        let (state, numbers) = if are_free { (State::Succeeded, "ss") } else { (State::RefundPending, "-m") };
+        assert_eq!((found.state, &*shop.numbers(&payment).await.1), (state, numbers));
+        assert_eq!(shop.payments.figures().refunds_open, u64::from(!are_free));
+    }
+    // Told again for another reservation, it counts there and nowhere else.
+    let shop = Shop::new().await;
+    let payment = shop.sending().await;
+    let told = transfer("1234567890", "88880001");
+    shop.payments.submit(&shop.world.ana, &payment.id, &told).await.expect("is told");
+    shop.wait(12 * HOUR_MS).await;
+    let again = shop.sending().await;
+    shop.payments.submit(&shop.world.ana, &again.id, &told).await.expect("is told again");
+    assert_eq!(code(&shop.payments.approve(&shop.world.root, &payment.id, 200_000).await), "wrong_status");
+    let found = shop.payments.approve(&shop.world.root, &again.id, 200_000).await.expect("is decided");
+    assert_eq!(found.value.state, State::Succeeded);
+    // What nobody ever told is not approved.
+    let shop = Shop::new().await;
+    let payment = shop.sending().await;
+    shop.wait(6 * MINUTE_MS).await;
+    assert_eq!(code(&shop.payments.approve(&shop.world.root, &payment.id, 200_000).await), "wrong_status");
+}
