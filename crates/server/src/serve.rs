@@ -163,7 +163,7 @@ async fn open_till(
     let public_url = public_url.map_or_else(|| format!("{scheme}://{here}"), str::to_owned);
     let till = Till::new(FileVault::new(config.secrets_folder()), &public_url);
     if !config.demo {
-        let gateway = config.gateway(&config.payments.gateway_url).map_err(ServeError::Config)?;
+        let gateway = config.gateway(config.payments.gateway_url.as_deref()).map_err(ServeError::Config)?;
         app.open_till(till.with(BAC_CREDOMATIC, gateway));
         return Ok(None);
     }

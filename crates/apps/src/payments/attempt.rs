@@ -2,9 +2,11 @@
 //! raffle's collection, in the buyer's name: the attempt's document and what becomes of the reservation change
 //! together or not at all.
 
+use std::fmt::Write as _;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use tenure_core::{CollectionKey, ItemId, Refusal as Rule, Verb};
+use tenure_core::{Claim, CollectionKey, ItemId, Refusal as Rule, Verb};
 
 use super::model::{AttemptDoc, State, TabDoc, Was};
 use super::{Bill, Payments, Sealed};
@@ -125,15 +127,14 @@ impl Payments {
     /// Nothing was charged: the reservation goes back to checkout for what is left of its time, which ran on
     /// meanwhile. If nothing is left it ends as every checkout does.
     pub(super) fn back(&self, order: &Order) -> Result<Vec<Verb>> {
-        let aside =
-            order.claim.as_ref().is_some_and(|claim| matches!(&*claim.phase, "paying" | "verification"));
-        if !aside {
-            return Ok(Vec::new());
-        }
+        let aside = |claim: &&Claim| matches!(&*claim.phase, "paying" | "verification");
+        let Some(claim) = order.claim.as_ref().filter(aside) else { return Ok(Vec::new()) };
         let policy = self.desk.policy(KIND)?.ok_or(Refusal::Broken)?;
         let longest_ms = policy.phase("checkout").map_or(1, |(checkout, _)| checkout.ttl_ms);
         let deadline_ms = self.tab(order)?.1.map_or(0, |tab| tab.data.deadline_ms);
-        order.back((deadline_ms - order.now_ms).clamp(1, longest_ms))
+        // While the server was away nobody's time ran: the engine has moved the claim's deadline by that.
+        let away_ms = (claim.expires_at_ms - claim.phase_since_ms - claim.ttl_ms).max(0);
+        order.back((deadline_ms + away_ms - order.now_ms).clamp(1, longest_ms))
     }
 
     pub(super) fn pocket(&self, attempt: &AttemptDoc) -> Result<Option<Pocket>> {
@@ -174,7 +175,11 @@ pub(super) fn hash_of(token: &str) -> String {
 
 /// Lower-case hexadecimal digits.
 pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// So many random bytes.

@@ -109,7 +109,7 @@ impl Payments {
             secrets: BTreeMap::new(),
         };
         let secrets = merge(&mut data, &*connector, &new.config)?;
-        self.whole_if_enabled(&data, &secrets, &*connector)?;
+        whole_if_enabled(&data, &secrets, &*connector)?;
         if self.all_providers().await?.len() >= PROVIDERS_MAX {
             return Err(Refusal::invalid("code", format!("there are at most {PROVIDERS_MAX} providers")));
         }
@@ -155,7 +155,7 @@ impl Payments {
             if edit.is_enabled == Some(true)
                 || edit.config.is_some() && found.data.is_enabled && found.version > 0
             {
-                self.whole_if_enabled(&data, &secrets, &*found.connector)?;
+                whole_if_enabled(&data, &secrets, &*found.connector)?;
             }
             self.keep_secrets(code, &mut data, secrets)?;
             let expect = if found.version == 0 { Expect::Absent } else { Expect::Version(found.version) };
@@ -250,22 +250,6 @@ impl Payments {
             let known: Vec<_> = self.till.connectors.keys().copied().collect();
             Refusal::invalid("code", format!("an automatic provider is one of {}", known.join(", ")))
         })
-    }
-
-    fn whole_if_enabled(
-        &self,
-        data: &ProviderDoc,
-        secrets: &BTreeMap<String, Sealed>,
-        connector: &dyn Provider,
-    ) -> Result<()> {
-        let has = |name: &str| {
-            data.config.contains_key(name) || data.secrets.contains_key(name) || secrets.contains_key(name)
-        };
-        let needed = connector.fields().iter().filter(|field| field.is_needed);
-        match needed.map(|field| field.name).find(|name| data.is_enabled && !has(name)) {
-            Some(name) => Err(Refusal::invalid(format!("config.{name}"), "is missing: nobody could pay")),
-            None => Ok(()),
-        }
     }
 
     /// Puts secrets away under fresh names: until the document names them, the old ones count.
@@ -367,4 +351,20 @@ fn merge(
     }
     connector.validate_config(&data.config)?;
     Ok(secrets)
+}
+
+/// Refuses to switch on what could not work.
+fn whole_if_enabled(
+    data: &ProviderDoc,
+    secrets: &BTreeMap<String, Sealed>,
+    connector: &dyn Provider,
+) -> Result<()> {
+    let has = |name: &str| {
+        data.config.contains_key(name) || data.secrets.contains_key(name) || secrets.contains_key(name)
+    };
+    let needed = connector.fields().iter().filter(|field| field.is_needed);
+    match needed.map(|field| field.name).find(|name| data.is_enabled && !has(name)) {
+        Some(name) => Err(Refusal::invalid(format!("config.{name}"), "is missing: nobody could pay")),
+        None => Ok(()),
+    }
 }

@@ -9,12 +9,14 @@
 //! Of two returns at once one makes (a), and only that one charges. A crash between any two leaves an attempt in
 //! `processing`, which the settler looks up.
 
+use tenure_core::{Claim, Guard, Verb};
+
 use super::attempt::{AttemptId, hash_of};
 use super::model::{AttemptDoc, State};
 use super::provider::{Charge, Outcome, Signal, Trouble};
-use super::settle::{ABSENT_AFTER_MS, LOOKS_MAX, backoff_ms};
+use super::settle::{ABSENT_AFTER_MS, LOOKS_MAX, backoff_ms, late_look_ms};
 use super::{Payments, Sealed};
-use crate::raffle::ReservationStatus;
+use crate::raffle::{Order, ReservationStatus};
 use crate::{Refusal, Result};
 
 /// How an attempt stands after a return, in so few words that anybody with its token may know.
@@ -119,7 +121,7 @@ impl Payments {
                     let mut verbs = if &*claim.phase == "paying" { Vec::new() } else { order.pay(None)? };
                     // Nobody charges for a claim that ended since it was read: its own heartbeat would be
                     // refused, and so is this.
-                    verbs.push(self.under(
+                    verbs.push(under(
                         claim,
                         attempt.moved(State::Processing, order.now_ms, |data| {
                             data.charging_ms = Some(order.now_ms);
@@ -263,7 +265,7 @@ impl Payments {
             if is_settled(state) || state == State::Conflicted {
                 return Ok(None);
             }
-            let mut verbs = self.aside(order)?;
+            let mut verbs = aside(order)?;
             verbs.push(attempt.moved(State::Conflicted, order.now_ms, |data| {
                 paid(data, outcome);
                 data.reason = Some("amount".to_owned());
@@ -283,7 +285,7 @@ impl Payments {
                 State::Processing | State::Unknown => State::Unknown,
                 _ => return Ok(None),
             };
-            let mut verbs = self.aside(order)?;
+            let mut verbs = aside(order)?;
             verbs.push(attempt.moved(to, order.now_ms, |data| {
                 data.tries = tries;
                 data.next_ms = (to == State::Unknown).then_some(order.now_ms + backoff_ms(tries));
@@ -310,20 +312,12 @@ impl Payments {
             verbs.push(attempt.moved(to, order.now_ms, |data| {
                 data.reason = Some(reason.to_owned());
                 data.tries = 0;
-                data.next_ms = self.late_look_ms(data, to, order.now_ms);
+                data.next_ms = late_look_ms(data, to, order.now_ms);
             })?);
             Ok(Some(verbs))
         })
         .await?;
         Ok(())
-    }
-
-    /// Keeps the numbers for as long as a person may take.
-    pub(super) fn aside(&self, order: &crate::raffle::Order) -> Result<Vec<tenure_core::Verb>> {
-        match &order.claim {
-            Some(claim) if &*claim.phase != "verification" => order.verify(None),
-            _ => Ok(Vec::new()),
-        }
     }
 
     fn is_over(&self, attempt: &AttemptDoc) -> bool {
@@ -343,17 +337,6 @@ impl Payments {
             }
             Err(refusal) if refusal.code() == "not_found" => Err(unknown()),
             Err(refusal) => Err(refusal),
-        }
-    }
-
-    /// The same write, only while the claim holds.
-    pub(super) fn under(&self, claim: &tenure_core::Claim, verb: tenure_core::Verb) -> tenure_core::Verb {
-        match verb {
-            tenure_core::Verb::PutItem(mut put) => {
-                put.guard = Some(tenure_core::Guard::Claim { claim: claim.number, token: claim.token });
-                tenure_core::Verb::PutItem(put)
-            }
-            verb => verb,
         }
     }
 }
@@ -376,4 +359,23 @@ fn paid(data: &mut AttemptDoc, outcome: &Outcome) {
     data.reason = None;
     data.next_ms = None;
     data.tries = 0;
+}
+
+/// Keeps the numbers for as long as a person may take.
+fn aside(order: &Order) -> Result<Vec<Verb>> {
+    match &order.claim {
+        Some(claim) if &*claim.phase != "verification" => order.verify(None),
+        _ => Ok(Vec::new()),
+    }
+}
+
+/// The same write, only while the claim holds.
+pub(super) fn under(claim: &Claim, verb: Verb) -> Verb {
+    match verb {
+        Verb::PutItem(mut put) => {
+            put.guard = Some(Guard::Claim { claim: claim.number, token: claim.token });
+            Verb::PutItem(put)
+        }
+        verb => verb,
+    }
 }

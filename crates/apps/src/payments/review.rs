@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use tenure_core::{Expect, ItemId, Verb};
 
 use super::attempt::{AttemptId, hex};
+use super::confirm::under;
 use super::model::{AttemptDoc, Decision, NewTransfer, Payment, State, TransferDoc, Verdict};
 use super::provider::{Charge, Outcome};
 use super::start::wrong_state;
@@ -68,7 +69,7 @@ impl Payments {
                 })?;
                 let mut verbs = verbs;
                 // Before the phase changes: a claim that is over is refused as what it is.
-                verbs.insert(0, self.under(claim, moved));
+                verbs.insert(0, under(claim, moved));
                 Ok(Some(verbs))
             })
             .await;

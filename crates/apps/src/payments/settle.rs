@@ -42,14 +42,12 @@ pub(super) fn due_ms(attempt: &AttemptDoc, state: State) -> Option<i64> {
         State::RequiresAction => attempt.until_ms.or(Some(attempt.started_ms + BEGIN_MS)),
         State::Processing => attempt.charging_ms.map(|at_ms| at_ms + CHARGE_MS),
         State::Unknown => attempt.next_ms.or(Some(0)),
-        State::PendingReview if attempt.decision.is_some() => Some(0),
+        State::PaidUnassigned => Some(0),
+        State::PendingReview | State::Expired if attempt.decision.is_some() => Some(0),
         // A charge that nobody could look up has no instructions, and waits for a person however long.
         State::PendingReview => attempt.until_ms.filter(|_| attempt.instructions.is_some()),
         State::Conflicted => is_to_refund(attempt).then_some(0),
-        State::PaidUnassigned => Some(0),
-        State::RefundPending => attempt.next_ms,
-        State::Expired if attempt.decision.is_some() => Some(0),
-        State::Failed | State::Expired | State::Canceled => attempt.next_ms,
+        State::Failed | State::Expired | State::Canceled | State::RefundPending => attempt.next_ms,
         State::Succeeded | State::Refunded | State::RefundFailed => None,
     }
 }
@@ -232,13 +230,6 @@ impl Payments {
         Ok(())
     }
 
-    /// When to look once more at what ends like this.
-    pub(super) fn late_look_ms(&self, data: &AttemptDoc, to: State, now_ms: i64) -> Option<i64> {
-        // What never had a page cannot have been paid on one.
-        let had_page = data.until_ms.is_some() && data.instructions.is_none();
-        (to.is_unpaid_end() && had_page).then_some(now_ms + LATE_LOOK_MS)
-    }
-
     /// The money is to be given back: that is on record before anybody is asked for it.
     pub(super) async fn to_refund(&self, id: &AttemptId) -> Result<()> {
         let moved = self
@@ -341,4 +332,11 @@ impl Payments {
         .await?;
         Ok(())
     }
+}
+
+/// When to look once more at what ends like this.
+pub(super) fn late_look_ms(data: &AttemptDoc, to: State, now_ms: i64) -> Option<i64> {
+    // What never had a page cannot have been paid on one.
+    let had_page = data.until_ms.is_some() && data.instructions.is_none();
+    (to.is_unpaid_end() && had_page).then_some(now_ms + LATE_LOOK_MS)
 }

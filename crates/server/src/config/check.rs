@@ -30,7 +30,7 @@ impl Config {
         errors.extend(self.tls().err());
         errors.extend(self.jwt_settings().err());
         errors.extend(self.workshop().err());
-        errors.extend(self.gateway(&self.payments.gateway_url).err());
+        errors.extend(self.gateway(self.payments.gateway_url.as_deref()).err());
         errors.extend(self.public_url().err());
         errors
     }
@@ -237,14 +237,14 @@ impl Config {
     }
 
     /// The card gateway at this address, or at its own.
-    pub(crate) fn gateway(&self, base: &Option<String>) -> Result<PowerTranz, ConfigError> {
+    pub(crate) fn gateway(&self, base: Option<&str>) -> Result<PowerTranz, ConfigError> {
         let payments = &self.payments;
         let mut allowed = Vec::new();
         for (index, network) in payments.allowed_networks.iter().enumerate() {
             let wrong = |reason| ConfigError::new(format!("payments.allowed_networks[{index}]"), reason);
             allowed.push(network.parse::<Network>().map_err(wrong)?);
         }
-        let (base, ca_file) = (base.clone(), payments.gateway_ca_file.clone());
+        let (base, ca_file) = (base.map(str::to_owned), payments.gateway_ca_file.clone());
         let settings = PowerTranzSettings { base, ca_file, allowed, ..PowerTranzSettings::default() };
         PowerTranz::new(settings).map_err(|(key, reason)| ConfigError::new(format!("payments.{key}"), reason))
     }

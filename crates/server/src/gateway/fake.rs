@@ -240,11 +240,11 @@ async fn sale(State(world): State<Shared>, headers: HeaderMap, body: Bytes) -> R
     let amount = Currency::by_number(&sale.currency_code)
         .and_then(|currency| Money::of_major(sale.total_amount.get(), currency));
     let Some(amount) = amount else { return error("51", "the amount cannot be read") };
-    let mut random = [0; 24];
+    let mut random = [0; 32];
     if getrandom::fill(&mut random).is_err() {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     }
-    let token: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let token = tenure_core::Hash(random).to_string();
     let mut world = world.lock();
     if world.fault == Fault::SaleFails || world.sales.len() >= SALES_MAX {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();

@@ -89,3 +89,16 @@ async fn r19_an_attempt_that_never_began_is_failed_after_a_minute() {
     let again = shop.start(&shop.world.ana, &reservation, BAC_CREDOMATIC).await.expect("again");
     assert_eq!(again.state, State::RequiresAction);
 }
+
+/// A server that was away took nobody's time: what was left of checkout is still left.
+#[tokio::test]
+async fn e07_r19_time_that_the_server_was_away_is_not_the_buyers() {
+    let shop = Shop::new().await;
+    let payment = shop.paying().await;
+    shop.pass(3_600 * SECOND_MS);
+    let shop = shop.restart().await;
+    shop.payments.settle_due().await;
+    assert_eq!((shop.state(&payment), shop.asked().1), (State::Expired, 1), "the page is over");
+    let reservation = shop.world.get(&payment.reservation_id);
+    assert_eq!((&*reservation.phase, reservation.expires_in_ms), ("checkout", Some(300_000)));
+}
