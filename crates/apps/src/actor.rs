@@ -23,6 +23,8 @@ pub enum Permission {
     JobsQueue,
     /// Runs analyses: locks them, writes their results.
     JobsRun,
+    /// Configures payment providers, reviews transfers, gives money back.
+    PaymentsManage,
     /// Reserves numbers of a raffle, in one's own name.
     RaffleBuy,
     /// Makes, opens, pauses and draws raffles, and sees everybody's reservations.
@@ -38,6 +40,7 @@ impl Permission {
             Self::LabelsManage => "labels.manage",
             Self::JobsQueue => "jobs.queue",
             Self::JobsRun => "jobs.run",
+            Self::PaymentsManage => "payments.manage",
             Self::RaffleBuy => "raffle.buy",
             Self::RaffleManage => "raffle.manage",
         }

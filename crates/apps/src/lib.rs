@@ -17,6 +17,7 @@ pub mod jobs;
 pub mod labels;
 mod limits;
 mod lock;
+pub mod payments;
 pub mod raffle;
 mod refusal;
 pub mod tasks;

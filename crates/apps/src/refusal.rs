@@ -58,6 +58,11 @@ pub enum Refusal {
         /// Its id.
         id: String,
     },
+    /// Nobody reviews what they pay themselves.
+    OwnPayment {
+        /// The payment's id.
+        id: String,
+    },
     /// Numbers that somebody else has, or that are sold. Nobody learns who.
     Taken {
         /// Every one that could not be had.
@@ -166,7 +171,8 @@ impl Refusal {
             Self::Engine { refused, .. } => refused.code(),
             Self::Invalid { .. } => "invalid",
             Self::NotFound { .. } => "not_found",
-            Self::Forbidden { .. } | Self::NotAuthor { .. } | Self::NotOwner { .. } => "forbidden",
+            Self::Forbidden { .. } | Self::NotAuthor { .. } => "forbidden",
+            Self::NotOwner { .. } | Self::OwnPayment { .. } => "forbidden",
             Self::Taken { .. } => "held",
             Self::Limit { .. } => "limit",
             Self::TooOften { .. } => "rate_limited",
@@ -205,6 +211,7 @@ impl fmt::Display for Refusal {
                     author.name
                 )
             }
+            Self::OwnPayment { id } => write!(f, "payment {id} is your own; somebody else reviews it"),
             Self::NotOwner { what, id } => write!(f, "{what} {id} is somebody else's"),
             Self::Taken { numbers, .. } => {
                 let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();

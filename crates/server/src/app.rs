@@ -1,11 +1,12 @@
 //! What the handlers share.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tenure_apps::Desk;
 use tenure_apps::files::{Files, InMemory};
 use tenure_apps::jobs::Workshop;
 use tenure_apps::labels::Labels;
+use tenure_apps::payments::{BAC_CREDOMATIC, MemoryVault, Payments, Till};
 use tenure_apps::raffle::{Raffles, Seeds};
 use tenure_core::{Claim, CollectionKey, Command, Policy, Verb, seen_at};
 use tenure_engine::{Answer, Engine, Reader, Request, StoreError};
@@ -15,6 +16,7 @@ use crate::apps::Uploading;
 use crate::apps::check_owned;
 use crate::apps::raffle::Audience;
 use crate::command::{Asked, Rendered};
+use crate::gateway::PowerTranz;
 use crate::idempotency::Key;
 use crate::identity::{Identity, ServerSecret, Settings};
 use crate::metrics::Metrics;
@@ -35,6 +37,8 @@ struct Inner {
     labels: Labels,
     /// Its seeds come from the server's secret.
     raffles: Raffles,
+    /// Set once at the start; without that, its secrets are gone with the process.
+    payments: OnceLock<Payments>,
     /// Who has which raffle's page open.
     audience: Audience,
     /// Uploads that are being read: each is held in memory.
@@ -82,6 +86,7 @@ impl App {
             metrics,
             labels,
             raffles,
+            payments: OnceLock::new(),
             audience: Audience::default(),
             uploading,
             hub,
@@ -99,6 +104,21 @@ impl App {
     /// The application of raffles.
     pub fn raffles(&self) -> &Raffles {
         &self.0.raffles
+    }
+
+    /// The application of payments.
+    pub fn payments(&self) -> &Payments {
+        self.0.payments.get_or_init(|| {
+            let till = Till::new(MemoryVault::default(), "").with(BAC_CREDOMATIC, PowerTranz::default());
+            Payments::new(self.0.raffles.clone(), till)
+        })
+    }
+
+    /// Gives payments their gateways and a place for secrets. To be called once, before anybody pays.
+    pub fn open_till(&self, till: Till) {
+        if self.0.payments.set(Payments::new(self.0.raffles.clone(), till)).is_err() {
+            tracing::error!("payments are in use already; their gateways stay as they were");
+        }
     }
 
     /// Who has which raffle's page open.

@@ -32,6 +32,10 @@ const TAGS: &[(&str, &str)] = &[
     ("tasks", "Inventory tasks, processed by one editor at a time, and the stock that they change."),
     ("labels", "Images, annotated by one person at a time, and their versioned annotations."),
     ("jobs", "Analyses that a queue may deliver twice and that run once."),
+    (
+        "payments",
+        "Paying for reservations: by card on a gateway's page, or by a transfer that a person compares.",
+    ),
     ("raffle", "Numbers that buyers reserve under a timer and pay, and that are never sold twice."),
     ("audit", "The log of every change, and the proof that nobody changed it."),
     ("policies", "A kind's numbers."),

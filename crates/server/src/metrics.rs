@@ -10,6 +10,7 @@ use axum::http::{Method, StatusCode};
 use metrics::{Counter, Gauge, Histogram, Key, KeyName, Label, Level, Metadata, Recorder, Unit};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 use parking_lot::Mutex;
+use tenure_apps::payments::PaymentFigures;
 use tenure_core::ClaimState;
 use tenure_engine::{ClaimFilter, Engine, Observer, Report, StoreError};
 
@@ -59,6 +60,14 @@ const FIGURES: &[(&str, Shape, &str)] = &[
         "How late an expiry was noticed, at most, in one turn.",
     ),
     ("tenure_active_claims", Shape::Gauge, "Active claims, by kind."),
+    ("tenure_payments_started", Shape::Gauge, "Payments begun since the start, by provider."),
+    (
+        "tenure_payments_succeeded",
+        Shape::Gauge,
+        "Payments that succeeded since the start, by provider. By those begun it is the conversion.",
+    ),
+    ("tenure_payments_late", Shape::Gauge, "Payments since the start whose numbers had to be taken again."),
+    ("tenure_refunds_open", Shape::Gauge, "Payments whose money is owed: the refund is open or has failed."),
     (
         "tenure_raffle_reservations_total",
         Shape::Counter,
@@ -220,6 +229,22 @@ impl Metrics {
             }
         }
         self.0.handle.render()
+    }
+
+    /// What payments have come to. Told when somebody asks.
+    pub(crate) fn payments(&self, figures: &PaymentFigures) {
+        #[expect(clippy::cast_precision_loss, reason = "a figure to look at")]
+        let set = |name, labels, value: u64| self.gauge(name, labels).set(value as f64);
+        for (provider, begun, paid) in &figures.by_provider {
+            let labels = || vec![Label::new("provider", provider.clone())];
+            set("tenure_payments_started", labels(), *begun);
+            set("tenure_payments_succeeded", labels(), *paid);
+        }
+        let paid = figures.by_provider.iter().map(|(_, _, paid)| paid).sum();
+        let labels = vec![Label::from_static_parts("outcome", "paid")];
+        self.counter("tenure_raffle_reservations_total", labels).absolute(paid);
+        set("tenure_payments_late", Vec::new(), figures.late);
+        set("tenure_refunds_open", Vec::new(), figures.refunds_open);
     }
 
     /// Folds samples that no scrape has taken, which would otherwise pile up. Called now and then.

@@ -14,6 +14,11 @@ pub struct Network {
 }
 
 impl Network {
+    /// This machine.
+    pub(crate) fn here() -> Self {
+        Self { address: IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), bits: 8 }
+    }
+
     /// The address lies in it.
     pub fn contains(&self, address: IpAddr) -> bool {
         let (network, address) = (whole(self.address), whole(address));

@@ -55,6 +55,7 @@ async fn ready(State(app): State<App>) -> Response {
     responses((status = 200, description = "In its text form.", body = String, content_type = "text/plain")))]
 async fn metrics(State(app): State<App>) -> Response {
     let figures = app.metrics().clone();
+    figures.payments(&app.payments().figures());
     let engine = app.engine().clone();
     // Counting claims reads the store.
     match tokio::task::spawn_blocking(move || figures.render(&engine)).await {

@@ -11,6 +11,7 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use tenure_apps::files::Folder;
+use tenure_apps::payments::{BAC_CREDOMATIC, FileVault, Till};
 use tenure_engine::{Engine, StoreError};
 use tokio::net::TcpListener;
 
@@ -20,11 +21,13 @@ use crate::access::Group;
 use crate::config::{Config, ConfigError};
 use crate::front::{self, Front};
 use crate::gate::{self, Gate};
+use crate::gateway::fake::FakeGateway;
 use crate::identity::{Identity, MadeKey};
 use crate::limits::RATE_FORGET_EVERY;
 use crate::metrics::Metrics;
 use crate::net::Network;
 use crate::rate::Rates;
+use crate::settler;
 use crate::tls::Tls;
 
 /// Samples are folded this often, scraped or not.
@@ -72,6 +75,8 @@ pub struct Server {
     rates: Rates,
     trusted: Vec<Network>,
     first_key: Option<MadeKey>,
+    /// The demonstration's gateway, as long as the server runs.
+    fake: Option<FakeGateway>,
 }
 
 impl Server {
@@ -90,9 +95,10 @@ impl Server {
         let first_key = identity.bootstrap(config.admin_key.clone()).await.map_err(ServeError::Identity)?;
         let files = Arc::new(Folder::new(config.files_folder()));
         let app = App::with_workshop(engine, identity, metrics, files, workshop);
+        let fake = open_till(config, &app, (tls.is_some(), address)).await?;
         let limits = config.accept_limits(&trusted);
         let rates = Rates::of(config.rate_groups(), [(Group::Reserve, config.rates.reserve.per_minute)]);
-        Ok(Self { app, listener, address, tls, limits, rates, trusted, first_key })
+        Ok(Self { app, listener, address, tls, limits, rates, trusted, first_key, fake })
     }
 
     /// What the routes are built around.
@@ -117,8 +123,9 @@ impl Server {
 
     /// Answers until `shutdown` ends; then finishes what is in flight. Stopping the engine is the caller's.
     pub async fn run(self, routes: Router, shutdown: impl Future<Output = ()>) {
-        let Self { app, listener, address, tls, limits, rates, trusted, .. } = self;
+        let Self { app, listener, address, tls, limits, rates, trusted, fake, .. } = self;
         let router = shield(routes, &app, rates.clone(), trusted);
+        let settling = tokio::spawn(settler::run(app.clone()));
         let chores = tokio::spawn(chores(app.metrics().clone(), rates));
         let reloads = tls.clone().map(|tls| tokio::spawn(reload_on_hangup(tls)));
         tracing::info!(%address, tls = tls.is_some(), "listening");
@@ -134,11 +141,44 @@ impl Server {
         // What was begun for a caller who has hung up is in flight too.
         app.workshop().close(drain_time.saturating_sub(stopped_at.elapsed())).await;
         chores.abort();
+        settling.abort();
+        drop(fake);
         if let Some(reloads) = reloads {
             reloads.abort();
         }
         tracing::info!("stopped");
     }
+}
+
+/// Gives payments their gateway and their secrets. In the demonstration the gateway is a fake one, set up so
+/// that anybody can pay with a test card.
+async fn open_till(
+    config: &Config,
+    app: &App,
+    (is_tls, address): (bool, SocketAddr),
+) -> Result<Option<FakeGateway>, ServeError> {
+    let scheme = if is_tls { "https" } else { "http" };
+    let here = if address.ip().is_unspecified() {
+        format!("localhost:{}", address.port())
+    } else {
+        address.to_string()
+    };
+    let public_url = config.public_url().map_err(ServeError::Config)?;
+    let public_url = public_url.map_or_else(|| format!("{scheme}://{here}"), str::to_owned);
+    let till = Till::new(FileVault::new(config.secrets_folder()), &public_url);
+    if !config.demo {
+        let gateway = config.gateway(config.payments.gateway_url.as_deref()).map_err(ServeError::Config)?;
+        app.open_till(till.with(BAC_CREDOMATIC, gateway));
+        return Ok(None);
+    }
+    let unbound = |source| ServeError::Listen { address, source };
+    let fake = FakeGateway::start().await.map_err(unbound)?;
+    app.open_till(till.with(BAC_CREDOMATIC, fake.connector()));
+    if let Err(refusal) = fake.set_up(app.payments()).await {
+        tracing::warn!("the demonstration's payments are not set up: {refusal}");
+    }
+    tracing::info!(gateway = fake.base(), "payments by card go to a fake gateway, with test cards only");
+    Ok(Some(fake))
 }
 
 /// Puts the gate and the front before the routes. Nothing is reachable without them.

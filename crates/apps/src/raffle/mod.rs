@@ -164,7 +164,7 @@ impl Raffles {
 pub(crate) fn is_own(collection: &CollectionKey, item: Option<&ItemId>) -> bool {
     let is_document = |item: &ItemId| {
         let id = item.as_str();
-        id == RAFFLE || RESERVATIONS.has(id) || BUYERS.has(id)
+        id == RAFFLE || RESERVATIONS.has(id) || BUYERS.has(id) || crate::payments::is_own(item)
     };
     collection.kind() == KIND && item.is_some_and(is_document)
 }

@@ -102,9 +102,11 @@ pub(crate) fn person(id: &str) -> Actor {
     ];
     match id {
         "vera" => Actor::new(principal, []),
-        "root" => {
-            Actor::new(principal, [&editor[..], &[Permission::Override, Permission::RaffleManage]].concat())
-        }
+        "root" => Actor::new(
+            principal,
+            [&editor[..], &[Permission::Override, Permission::RaffleManage, Permission::PaymentsManage]]
+                .concat(),
+        ),
         _ => Actor::new(principal, editor),
     }
 }

@@ -6,5 +6,6 @@ mod common;
 mod demo;
 mod jobs;
 mod labels;
+mod payments;
 mod raffle;
 mod tasks;

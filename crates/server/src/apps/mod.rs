@@ -3,6 +3,7 @@
 
 mod jobs;
 mod labels;
+mod payments;
 pub(crate) mod raffle;
 mod served;
 mod tasks;
@@ -30,12 +31,13 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .merge(tasks::routes())
         .merge(labels::routes())
         .merge(jobs::routes())
+        .merge(payments::routes())
         .merge(raffle::routes())
 }
 
 /// The refusals that are a route's own, by application.
 pub(crate) const REFUSALS: &[&[crate::document::Refusals]] =
-    &[tasks::REFUSALS, labels::REFUSALS, jobs::REFUSALS, raffle::REFUSALS];
+    &[tasks::REFUSALS, labels::REFUSALS, jobs::REFUSALS, raffle::REFUSALS, payments::REFUSALS];
 
 /// Which roles have a permission. The access table says the same by route.
 const PERMISSIONS: &[(Permission, Roles)] = &[
@@ -46,6 +48,7 @@ const PERMISSIONS: &[(Permission, Roles)] = &[
     (Permission::JobsRun, Roles::RUN),
     (Permission::RaffleBuy, Roles::MANAGE),
     (Permission::RaffleManage, Roles::ADMIN),
+    (Permission::PaymentsManage, Roles::ADMIN),
 ];
 
 /// Collections of one application, with the permission for their locks. One that ends in a slash stands for
@@ -154,6 +157,7 @@ impl From<Refusal> for Problem {
                 problem.with("author", serde_json::json!(author))
             }
             Refusal::NotOwner { what, id } => Self::forbidden(detail).with("what", what).with("id", id),
+            Refusal::OwnPayment { id } => Self::forbidden(detail).with("what", "payment").with("id", id),
             Refusal::Taken { numbers, wait_ms } => {
                 let problem = Self::new(StatusCode::CONFLICT, "held", detail).with("unavailable", numbers);
                 match wait_ms {

@@ -9,6 +9,7 @@ use tenure_apps::jobs::{TextAnalyst, Workshop};
 
 use super::{Config, ConfigError};
 use crate::access::Group;
+use crate::gateway::{PowerTranz, PowerTranzSettings};
 use crate::identity::{Algorithm, JwtSettings, Secret, ServerSecret, SessionTimes, Settings, demo_people};
 use crate::net::Network;
 use crate::rate::Rate;
@@ -29,6 +30,8 @@ impl Config {
         errors.extend(self.tls().err());
         errors.extend(self.jwt_settings().err());
         errors.extend(self.workshop().err());
+        errors.extend(self.gateway(self.payments.gateway_url.as_deref()).err());
+        errors.extend(self.public_url().err());
         errors
     }
 
@@ -231,6 +234,35 @@ impl Config {
         let runner = HttpRunner::new(url, settings)
             .map_err(|(key, reason)| ConfigError::new(format!("jobs.{key}"), reason))?;
         Ok(Workshop::new(runner, at_once))
+    }
+
+    /// The card gateway at this address, or at its own.
+    pub(crate) fn gateway(&self, base: Option<&str>) -> Result<PowerTranz, ConfigError> {
+        let payments = &self.payments;
+        let mut allowed = Vec::new();
+        for (index, network) in payments.allowed_networks.iter().enumerate() {
+            let wrong = |reason| ConfigError::new(format!("payments.allowed_networks[{index}]"), reason);
+            allowed.push(network.parse::<Network>().map_err(wrong)?);
+        }
+        let (base, ca_file) = (base.map(str::to_owned), payments.gateway_ca_file.clone());
+        let settings = PowerTranzSettings { base, ca_file, allowed, ..PowerTranzSettings::default() };
+        PowerTranz::new(settings).map_err(|(key, reason)| ConfigError::new(format!("payments.{key}"), reason))
+    }
+
+    /// Where buyers reach this server, if that is configured.
+    pub(crate) fn public_url(&self) -> Result<Option<&str>, ConfigError> {
+        let Some(url) = &self.payments.public_url else { return Ok(None) };
+        let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+        let is_plain = |rest: &str| !rest.is_empty() && !rest.contains(['?', '#', ' ', '@', '"', '\'']);
+        match rest {
+            Some(rest) if is_plain(rest) => Ok(Some(url)),
+            _ => Err(ConfigError::new("payments.public_url", "must read https://host or https://host/path")),
+        }
+    }
+
+    /// The folder with the secrets of payments.
+    pub(crate) fn secrets_folder(&self) -> PathBuf {
+        self.payments.secrets_dir.clone().unwrap_or_else(|| self.data.join("secrets"))
     }
 
     pub(crate) fn rate_groups(&self) -> [(Group, Rate); 5] {

@@ -146,6 +146,31 @@ pub(super) const KEYS: &[Key] = &[
         Takes::List,
         "Addresses that are not public and may be posted to all the same: 10.1.0.0/16.",
     ),
+    key(
+        "payments.public_url",
+        Takes::Text,
+        "Where buyers reach this server, for gateways to send them back: https://rifa.example. Not set: where it listens.",
+    ),
+    key(
+        "payments.secrets_dir",
+        Takes::Text,
+        "The folder with the secrets of payments, for this user alone. Not set: secrets in the data folder. No backup has it.",
+    ),
+    key(
+        "payments.gateway_url",
+        Takes::Text,
+        "The card gateway's base, instead of its own addresses: for tests, or behind a proxy.",
+    ),
+    key(
+        "payments.gateway_ca_file",
+        Takes::Text,
+        "Trust these certificates for it instead of the system's, as PEM.",
+    ),
+    key(
+        "payments.allowed_networks",
+        Takes::List,
+        "Networks that are not public and where the gateway may be: 10.1.0.0/16.",
+    ),
 ];
 
 /// The known key that was probably meant.

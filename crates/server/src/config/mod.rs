@@ -90,6 +90,8 @@ pub struct Config {
     pub network: Networks,
     /// Who runs analyses.
     pub jobs: Jobs,
+    /// Who takes money.
+    pub payments: Payments,
 }
 
 /// Uploaded files.
@@ -238,6 +240,22 @@ pub struct Jobs {
     pub allowed_networks: Vec<String>,
 }
 
+/// Who takes money. Providers themselves are set up by an administrator, with their secrets.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Payments {
+    /// Where buyers reach this server.
+    pub public_url: Option<String>,
+    /// Where secrets are kept.
+    pub secrets_dir: Option<PathBuf>,
+    /// The card gateway, instead of its own addresses.
+    pub gateway_url: Option<String>,
+    /// The certificates that it is known by.
+    pub gateway_ca_file: Option<PathBuf>,
+    /// Networks that are not public and where it may be.
+    pub allowed_networks: Vec<String>,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -258,6 +276,7 @@ impl Default for Config {
             sessions: Sessions::default(),
             network: Networks::default(),
             jobs: Jobs::default(),
+            payments: Payments::default(),
         }
     }
 }

@@ -72,6 +72,13 @@ fn full() -> Config {
             runner_ca_file: path(),
             ..Jobs::default()
         },
+        payments: Payments {
+            public_url: Some("https://rifa.example".to_owned()),
+            secrets_dir: path(),
+            gateway_url: Some("https://gateway.example/api".to_owned()),
+            gateway_ca_file: path(),
+            allowed_networks: Vec::new(),
+        },
         ..Config::default()
     }
 }

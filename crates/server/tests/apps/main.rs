@@ -11,6 +11,7 @@ mod server;
 mod access;
 mod jobs;
 mod labels;
+mod payments;
 mod raffle;
 mod runner;
 mod tasks;

@@ -26,12 +26,18 @@ impl Spoiled {
         if template.body.is_some() {
             headers.push(("content-type", b"application/json".to_vec()));
         }
+        if template.form.is_some() {
+            headers.push(("content-type", b"application/x-www-form-urlencoded".to_vec()));
+        }
         Self {
             how: "not at all",
             method: template.method.to_owned(),
             target: target(&template.path(), &query_of(template)),
             headers,
-            body: template.body.as_ref().map(|body| body.to_string().into_bytes()).unwrap_or_default(),
+            body: match (&template.body, template.form) {
+                (Some(body), _) => body.to_string().into_bytes(),
+                (None, form) => form.unwrap_or_default().into(),
+            },
             is_batch: template.is_batch,
         }
     }

@@ -14,8 +14,10 @@ pub(crate) struct Template {
     pub(crate) params: Vec<String>,
     /// Query fields whose values are checked.
     pub(crate) query: Vec<(&'static str, &'static str)>,
-    /// `None` where the route reads no body.
+    /// `None` where the route reads no JSON.
     pub(crate) body: Option<Value>,
+    /// What a browser's form sends instead.
+    pub(crate) form: Option<&'static str>,
     /// It may have a query at all; operations ignore it, as their callers add what they like.
     pub(crate) reads_query: bool,
     /// Its commands are answered one by one.
@@ -34,7 +36,8 @@ impl Template {
 
 fn template(method: &'static str, route: &'static str, params: &[&str]) -> Template {
     let params = params.iter().map(|param| (*param).to_owned()).collect();
-    Template { method, route, params, query: Vec::new(), body: None, reads_query: true, is_batch: false }
+    let (query, body, form) = (Vec::new(), None, None);
+    Template { method, route, params, query, body, form, reads_query: true, is_batch: false }
 }
 
 fn get(route: &'static str, params: &[&str], query: &[(&'static str, &'static str)]) -> Template {
@@ -178,6 +181,7 @@ pub(crate) fn templates(known: &Known) -> Vec<Template> {
     all.extend(labels(known));
     all.extend(jobs(known));
     all.extend(raffles(known));
+    all.extend(payments(known));
     all
 }
 
@@ -259,6 +263,34 @@ fn jobs(known: &Known) -> Vec<Template> {
             json!({"token": token, "error": {"reason": "exit", "message": "exit code 1"}}),
         ),
         post("/internal/tasks/analysis", &[], json!({"analysis_id": "queued"})),
+    ]
+}
+
+/// Those of `/payments`.
+fn payments(known: &Known) -> Vec<Template> {
+    let Known { card, card_token, awaited, review, conflicted, reservation, .. } = known;
+    let new = json!({"code": "norte", "name": "Norte", "description": "", "is_enabled": false,
+        "is_automatic": false, "priority": 3, "config": {"phone_number": "8888-0000"}});
+    let edit = json!({"is_enabled": true, "priority": 4, "name": "SINPE", "description": "A transfer",
+        "config": {"phone_number": "8888-0000"}});
+    let told = json!({"reference": "2026010212345678", "payer_phone": "8888-0003", "payer_name": "Ana",
+        "payer_bank": "A bank", "amount_minor": 100, "transferred_at": "2026-01-02T03:04:05Z"});
+    let callback = "/payments/callback/{attempt}/{token}";
+    vec![
+        get("/payment-providers", &[], &[]),
+        get("/admin/payment-providers", &[], &[]),
+        post("/admin/payment-providers", &[], new),
+        send("PATCH", "/admin/payment-providers/{id}", &["sinpe_movil"], edit),
+        post("/payments", &[], json!({"reservation_id": reservation, "provider": "sinpe_movil"})),
+        get("/payments/{id}", &[card], &[]),
+        get("/pay/{attempt}/{token}", &[card, card_token], &[]),
+        Template { form: Some("Response=%7B%7D"), ..template("POST", callback, &[card, card_token]) },
+        post("/payments/{id}/transfer", &[awaited], told),
+        post("/payments/{id}/cancel", &[card], json!({})),
+        get("/admin/payments", &[], &[("state", "pending_review"), ("after", "navidad~x"), ("limit", "10")]),
+        post("/admin/payments/{id}/approve", &[review], json!({"bank_amount_minor": 100})),
+        post("/admin/payments/{id}/reject", &[review], json!({"reason": "not in the bank"})),
+        post("/admin/payments/{id}/refund", &[conflicted], json!({})),
     ]
 }
 

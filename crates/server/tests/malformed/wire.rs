@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tenure_engine::Engine;
 use tenure_server::config::Config;
+use tenure_server::gateway::fake::FakeGateway;
 use tenure_server::identity::Secret;
 use tenure_server::{Metrics, Rates, Server, router, shield};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -25,6 +26,7 @@ pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     pub(crate) engine: Engine,
     pub(crate) known: Known,
+    _kept: (FakeGateway, tempfile::TempDir),
 }
 
 impl Running {
@@ -39,13 +41,18 @@ impl Running {
             rate.per_second = 0;
         }
         rates.reserve.per_minute = 0;
+        let fake = FakeGateway::start().await.expect("starts");
+        let folder = tempfile::tempdir().expect("a folder");
+        config.payments.gateway_url = Some(fake.base());
+        config.payments.allowed_networks = vec!["127.0.0.1".to_owned()];
+        config.payments.secrets_dir = Some(folder.path().join("secrets"));
         let engine = engine();
         let server = Server::open(&config, engine.clone(), Metrics::new()).await.expect("opens");
         let (address, app) = (server.address(), server.app().clone());
         let (routes, _) = router(app.clone());
         let known = furnish(&shield(routes.clone(), &app, Rates::new([]), Vec::new())).await;
         tokio::spawn(server.run(routes, std::future::pending()));
-        Self { address, engine, known }
+        Self { address, engine, known, _kept: (fake, folder) }
     }
 
     pub(crate) async fn connect(&self) -> TcpStream {

@@ -10,7 +10,9 @@ use axum::http::{HeaderMap, Request};
 use image::{ImageFormat, RgbImage};
 use serde_json::{Value, json};
 use tenure_apps::files::InMemory;
+use tenure_apps::payments::{BAC_CREDOMATIC, MemoryVault, Till};
 use tenure_engine::{Engine, ManualClock, Options};
+use tenure_server::gateway::fake::{API_KEY, FakeGateway, MERCHANT_ID};
 use tenure_server::identity::{Identity, Secret, ServerSecret, Settings};
 use tenure_server::{App, Metrics, Rates, router, shield};
 use tenure_store::memory::Memory;
@@ -33,6 +35,12 @@ pub(crate) struct Known {
     pub(crate) key: String,
     /// The token of the lock on the analysis `running`; `queued` is free.
     pub(crate) analysis_token: u64,
+    /// Payments: on a card's page with its token, a transfer that is awaited, one in review, one of a wrong amount.
+    pub(crate) card: String,
+    pub(crate) card_token: String,
+    pub(crate) awaited: String,
+    pub(crate) review: String,
+    pub(crate) conflicted: String,
     /// A policy that works.
     pub(crate) policy: Value,
     /// A task that is a draft, one that the administrator processes, one that somebody else does.
@@ -50,6 +58,7 @@ pub(crate) struct World {
     pub(crate) router: Router,
     pub(crate) engine: Engine,
     pub(crate) known: Known,
+    _fake: FakeGateway,
 }
 
 #[derive(Debug)]
@@ -60,7 +69,7 @@ pub(crate) struct Reply {
 }
 
 pub(crate) fn engine() -> Engine {
-    Engine::start(Memory::default(), ManualClock::at(1_700_000_000_000), Options::default()).expect("starts")
+    Engine::start(Memory::default(), ManualClock::at(1_700_000_000_001), Options::default()).expect("starts")
 }
 
 impl World {
@@ -71,10 +80,13 @@ impl World {
         identity.start().expect("starts");
         identity.bootstrap(Some(Secret::new(ADMIN))).await.expect("a first key");
         let app = App::with(engine.clone(), identity, Metrics::new(), Arc::new(InMemory::default()));
+        let fake = FakeGateway::start().await.expect("starts");
+        let till = Till::new(MemoryVault::default(), "https://rifa.example");
+        app.open_till(till.with(BAC_CREDOMATIC, fake.connector()));
         let (routes, _) = router(app.clone());
         let router = shield(routes, &app, Rates::new([]), Vec::new());
         let known = furnish(&router).await;
-        Self { router, engine, known }
+        Self { router, engine, known, _fake: fake }
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Reply {
@@ -184,6 +196,31 @@ pub(crate) async fn furnish(router: &Router) -> Known {
         ask(ADMIN, "POST", &format!("/tasks/{id}/ready"), json!({})).await;
         ask(key, "POST", &format!("/tasks/{id}/process"), json!({})).await;
     }
+    let config = json!({"merchant_id": MERCHANT_ID, "api_key": API_KEY});
+    let provider = "/admin/payment-providers/bac_credomatic";
+    ask(ADMIN, "PATCH", provider, json!({"is_enabled": true, "config": config})).await;
+    let config = json!({"phone_number": "8888-0000", "account_holder": "Ejemplo"});
+    ask(ADMIN, "PATCH", "/admin/payment-providers/sinpe_movil", json!({"config": config})).await;
+    let cy = json!({"name": "test", "subject": {"id": "cy", "name": "Cy"}, "role": "editor"});
+    let cy = text(&ask(ADMIN, "POST", "/v1/keys", cy).await["key"]);
+    let pay = async |who: &str, number: u32, provider: &str| {
+        let session = format!("pays-{number}");
+        let reserve = json!({"raffle_id": "navidad", "number_ids": [number], "session_id": session});
+        let reservation = ask(who, "POST", "/reservations", reserve).await;
+        ask(who, "POST", "/payments", json!({"reservation_id": reservation["id"], "provider": provider}))
+            .await
+    };
+    let card = pay(&key, 4, "bac_credomatic").await;
+    let card_token = text(&card["payment_url"]).rsplit('/').next().expect("a token").to_owned();
+    let awaited = text(&pay(ADMIN, 6, "sinpe_movil").await["id"]);
+    let review = text(&pay(&key, 5, "sinpe_movil").await["id"]);
+    let conflicted = text(&pay(&cy, 9, "sinpe_movil").await["id"]);
+    for (who, id, phone) in [(&key, &review, "88880001"), (&cy, &conflicted, "88880002")] {
+        let told = json!({"reference": format!("1234{phone}"), "payer_phone": phone, "amount_minor": 100});
+        ask(who, "POST", &format!("/payments/{id}/transfer"), told).await;
+    }
+    let amount = json!({"bank_amount_minor": 99});
+    ask(ADMIN, "POST", &format!("/admin/payments/{conflicted}/approve"), amount).await;
     let policy = ask(ADMIN, "GET", "/v1/policies/task", Value::Null).await;
     Known {
         raffle: text(&raffle["id"]),
@@ -193,6 +230,11 @@ pub(crate) async fn furnish(router: &Router) -> Known {
         key_id: text(&bo["id"]),
         key,
         analysis_token: analysis["token"].as_u64().expect("a token"),
+        card: text(&card["id"]),
+        card_token,
+        awaited,
+        review,
+        conflicted,
         policy: policy["policy"].clone(),
         draft,
         mine,

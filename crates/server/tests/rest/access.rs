@@ -13,7 +13,7 @@ fn rules() -> impl Iterator<Item = &'static Rule> {
     let paths = s.api["paths"].as_object().expect("paths").clone();
     TABLE.iter().filter(move |rule| {
         let operation = &paths[rule.path][rule.method.to_lowercase()];
-        let elsewhere = ["identity", "tasks", "labels", "jobs", "raffle"];
+        let elsewhere = ["identity", "tasks", "labels", "jobs", "raffle", "payments"];
         let tag = operation["tags"][0].as_str().unwrap_or("");
         operation.is_object() && !elsewhere.contains(&tag)
     })

@@ -7,4 +7,4 @@ mod orders;
 mod races;
 mod raffles;
 mod reserve;
-mod world;
+pub(crate) mod world;

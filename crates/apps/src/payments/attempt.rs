@@ -1,0 +1,193 @@
+//! An attempt to pay: where it lies, how it is read, and how it takes one step. A step is one commit in the
+//! raffle's collection, in the buyer's name: the attempt's document and what becomes of the reservation change
+//! together or not at all.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tenure_core::{Claim, CollectionKey, ItemId, Refusal as Rule, Verb};
+
+use super::model::{AttemptDoc, State, TabDoc, Was};
+use super::{Bill, Payments, Sealed};
+use crate::desk::{is_raced, status};
+use crate::raffle::{KIND, Order};
+use crate::{Desk, Document, Done, Family, Refusal, Result};
+
+/// Attempts to pay, in their raffle's collection.
+pub(super) const ATTEMPTS: Family = Family("attempt-");
+/// What was paid for a reservation, beside it.
+pub(super) const TABS: Family = Family("tab-");
+/// States that are remembered of one attempt. The longest way through has a dozen.
+const HISTORY_MAX: usize = 32;
+
+/// Which attempt. Written `raffle~name`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct AttemptId {
+    pub(super) collection: CollectionKey,
+    pub(super) item: ItemId,
+}
+
+/// What nobody may read of an attempt: in the vault, as JSON.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Pocket {
+    /// 256 bits, in the path of the page and of the callback.
+    pub(super) token: String,
+    /// The provider's page.
+    pub(super) html: Option<String>,
+    /// What confirms it.
+    pub(super) handle: Option<String>,
+}
+
+impl AttemptId {
+    pub(super) fn parse(id: &str) -> Result<Self> {
+        let unknown = || Refusal::not_found("payment", id);
+        let (raffle, name) = id.split_once('~').ok_or_else(unknown)?;
+        let collection = CollectionKey::from_parts(KIND, raffle).map_err(|_| unknown())?;
+        let item = ATTEMPTS.id(name).map_err(|_| unknown())?;
+        Ok(Self { collection, item })
+    }
+}
+
+impl std::fmt::Display for AttemptId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let name = self.item.as_str().strip_prefix(ATTEMPTS.0).unwrap_or("");
+        write!(f, "{}~{name}", self.collection.name())
+    }
+}
+
+impl Document<AttemptDoc> {
+    pub(super) fn state(&self) -> Result<State> {
+        State::of(self.item.status.as_str()).ok_or_else(|| {
+            tracing::error!(item = self.item.id.as_str(), "an attempt is in no state that is known");
+            Refusal::Broken
+        })
+    }
+
+    /// The attempt in its next state, over the version that was read.
+    pub(super) fn moved(&self, to: State, now_ms: i64, change: impl FnOnce(&mut AttemptDoc)) -> Result<Verb> {
+        let mut data = self.data.clone();
+        change(&mut data);
+        data.history.push(Was { state: to, at_ms: now_ms });
+        let over = data.history.len().saturating_sub(HISTORY_MAX);
+        data.history.drain(..over);
+        self.put(&status(to.as_str()), &data, None)
+    }
+}
+
+impl Payments {
+    pub(super) fn attempt(&self, id: &AttemptId) -> Result<Document<AttemptDoc>> {
+        let unknown = || Refusal::not_found("payment", id);
+        self.desk.find(&id.collection, &id.item)?.ok_or_else(unknown)
+    }
+
+    /// Takes one step, if the plan still wants one: it is called anew when somebody was faster. What it gives
+    /// is done in the buyer's name.
+    pub(super) async fn step(
+        &self,
+        id: &AttemptId,
+        mut plan: impl FnMut(&Document<AttemptDoc>, State, &Order) -> Result<Option<Vec<Verb>>>,
+    ) -> Result<Option<Done>> {
+        let reservation = self.attempt(id)?.data.reservation;
+        let buyer = self.raffles.order(&reservation)?.holder()?;
+        let plan = || {
+            let attempt = self.attempt(id)?;
+            let state = attempt.state()?;
+            let order = self.raffles.order(&reservation)?;
+            Ok(plan(&attempt, state, &order)?.map(Verb::Group))
+        };
+        let done = self.desk.attempt((&buyer, &id.collection, Desk::OWN_STEP), is_step_race, plan).await?;
+        if done.is_some() {
+            self.note(id)?;
+        }
+        Ok(done)
+    }
+
+    /// Remembers when the attempt is to be looked at next, and forgets the secrets of one that is over.
+    pub(super) fn note(&self, id: &AttemptId) -> Result<()> {
+        let attempt = self.attempt(id)?;
+        let state = attempt.state()?;
+        self.till.agenda.note(&id.to_string(), &attempt.data, state);
+        if !state.is_open()
+            && let Err(error) = self.till.vault.remove(&attempt.data.vault)
+        {
+            tracing::warn!(payment = %id, %error, "the secrets of a payment that is over could not be deleted");
+        }
+        Ok(())
+    }
+
+    pub(super) fn tab(&self, order: &Order) -> Result<(ItemId, Option<Document<TabDoc>>)> {
+        let id = order.id();
+        let name = id.split_once('~').map_or("", |(_, name)| name);
+        let item = TABS.id(name)?;
+        let found = self.desk.find(&order.collection, &item)?;
+        Ok((item, found))
+    }
+
+    /// Nothing was charged: the reservation goes back to checkout for what is left of its time, which ran on
+    /// meanwhile. If nothing is left it ends as every checkout does.
+    pub(super) fn back(&self, order: &Order) -> Result<Vec<Verb>> {
+        let aside = |claim: &&Claim| matches!(&*claim.phase, "paying" | "verification");
+        let Some(claim) = order.claim.as_ref().filter(aside) else { return Ok(Vec::new()) };
+        let policy = self.desk.policy(KIND)?.ok_or(Refusal::Broken)?;
+        let longest_ms = policy.phase("checkout").map_or(1, |(checkout, _)| checkout.ttl_ms);
+        let deadline_ms = self.tab(order)?.1.map_or(0, |tab| tab.data.deadline_ms);
+        // While the server was away nobody's time ran: the engine has moved the claim's deadline by that.
+        let away_ms = (claim.expires_at_ms - claim.phase_since_ms - claim.ttl_ms).max(0);
+        order.back((deadline_ms + away_ms - order.now_ms).clamp(1, longest_ms))
+    }
+
+    pub(super) fn pocket(&self, attempt: &AttemptDoc) -> Result<Option<Pocket>> {
+        let Some(kept) = self.from_vault(&attempt.vault)? else { return Ok(None) };
+        serde_json::from_str(kept.expose()).map(Some).map_err(|_| {
+            tracing::error!(vault = attempt.vault, "the secrets of a payment cannot be read");
+            Refusal::Broken
+        })
+    }
+
+    pub(super) fn fill_pocket(&self, vault: &str, pocket: &Pocket) -> Result<()> {
+        let text = serde_json::to_string(pocket).map_err(|_| Refusal::Broken)?;
+        self.into_vault(vault, &Sealed::new(text))
+    }
+
+    /// What the provider is asked for.
+    pub(super) fn bill(&self, id: &AttemptId, attempt: &AttemptDoc, token: &str) -> Bill {
+        let callback_url = format!("{}/payments/callback/{id}/{token}", self.till.public_url);
+        Bill {
+            number: attempt.number.clone(),
+            reference: id.to_string(),
+            code: attempt.code.clone(),
+            amount: attempt.amount,
+            callback_url: Sealed::new(callback_url),
+        }
+    }
+}
+
+/// Somebody else was faster, or the reservation's time went on: plan anew.
+pub(super) fn is_step_race(refusal: &Refusal) -> bool {
+    is_raced(refusal) || matches!(refusal.rule(), Some(Rule::Lost { .. } | Rule::WrongPhase { .. }))
+}
+
+/// A token's hash, in hexadecimal digits.
+pub(super) fn hash_of(token: &str) -> String {
+    hex(&Sha256::digest(token.as_bytes()))
+}
+
+/// Lower-case hexadecimal digits.
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// So many random bytes.
+pub(super) fn random<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        tracing::error!(%error, "the system gives no randomness");
+        Refusal::Broken
+    })?;
+    Ok(bytes)
+}

@@ -1,0 +1,386 @@
+//! Transfers by hand: the buyer says what was sent, a person compares it with the bank.
+//!
+//! A reference counts once with its provider, over all raffles, and a person or a phone has one transfer in
+//! review at a time: otherwise made-up references would keep numbers from others for nothing. Which is which
+//! lies in a collection of its own, since raffles cannot be written together. So it is reserved there first, for
+//! this attempt, and then the attempt is written; whoever finds it reserved for an attempt that is not in
+//! review takes it over, after touching that attempt, so that it cannot be in review a moment later.
+
+use sha2::{Digest, Sha256};
+use tenure_core::{Expect, ItemId, Verb};
+
+use super::attempt::{AttemptId, hex};
+use super::confirm::under;
+use super::model::{AttemptDoc, Decision, NewTransfer, Payment, State, TransferDoc, Verdict};
+use super::provider::{Charge, Outcome};
+use super::start::wrong_state;
+use super::transfer::phone;
+use super::{MINOR_MAX, Mode, Money, Payments};
+use crate::desk::status;
+use crate::text::title;
+use crate::{Actor, Desk, Document, Done, Family, Permission, Person, Refusal, Result, put};
+
+/// References of transfers, by provider.
+const REFERENCES: Family = Family("reference-");
+/// Who has a transfer in review.
+const PAYERS: Family = Family("payer-");
+/// Phones that have one.
+const PHONES: Family = Family("phone-");
+/// The digits of a reference: banks have 20 to 30, some fewer.
+const REFERENCE_CHARS: std::ops::RangeInclusive<usize> = 6..=40;
+/// A payer's name, a bank's name, a reason.
+const WORDS_BYTES_MAX: usize = 200;
+/// How often a reservation of a reference that belongs to nobody is taken over before giving in.
+const TAKEOVERS_MAX: usize = 20;
+
+impl Payments {
+    /// The buyer has sent the money and says how.
+    pub async fn submit(&self, actor: &Actor, id: &str, new: &NewTransfer) -> Result<Payment> {
+        actor.require(Permission::RaffleBuy)?;
+        let id = AttemptId::parse(id)?;
+        let attempt = self.attempt(&id)?.data;
+        if *attempt.buyer.id != *actor.principal.id {
+            return Err(Refusal::NotOwner { what: "payment", id: id.to_string() });
+        }
+        let transfer = self.checked(&id, &attempt, new)?;
+        if self.is_same(&id, &attempt, &transfer)? {
+            return self.show(actor, &id);
+        }
+        let marks = marks(&attempt, &transfer)?;
+        self.reserve(&id, &transfer, &marks).await?;
+        let submitted = self
+            .step(&id, |attempt, state, order| {
+                if state != State::RequiresAction {
+                    return Err(wrong_state(&id, state, "its transfer can be told only while it is open"));
+                }
+                let claim = order.held()?;
+                for (mark, field) in &marks {
+                    if self.marked(mark)?.is_none_or(|found| found.data.payment != transfer.payment) {
+                        return Err(spoken_for(field));
+                    }
+                }
+                let verbs = order.verify(None)?;
+                let policy = self.desk.policy(crate::raffle::KIND)?.ok_or(Refusal::Broken)?;
+                let kept_ms = policy.phase("verification").map_or(0, |(phase, _)| phase.ttl_ms);
+                let moved = attempt.moved(State::PendingReview, order.now_ms, |data| {
+                    data.until_ms = Some(order.now_ms + kept_ms);
+                    data.transfer = Some(marks[0].0.to_string());
+                    data.reason = None;
+                })?;
+                let mut verbs = verbs;
+                // Before the phase changes: a claim that is over is refused as what it is.
+                verbs.insert(0, under(claim, moved));
+                Ok(Some(verbs))
+            })
+            .await;
+        if let Err(refusal) = submitted {
+            self.unreserve(&transfer, &marks).await;
+            tracing::info!(payment = %id, code = refusal.code(), "a transfer is not taken: {refusal}");
+            return Err(refusal);
+        }
+        self.show(actor, &id)
+    }
+
+    fn checked(&self, id: &AttemptId, attempt: &AttemptDoc, new: &NewTransfer) -> Result<TransferDoc> {
+        let provider = self.provider(&attempt.provider)?;
+        if provider.connector.capabilities().mode != Mode::Manual {
+            return Err(Refusal::invalid("provider", "is not paid by a transfer"));
+        }
+        let words = |field: &str, text: &Option<String>| {
+            text.as_ref().map(|text| title(field, text, WORDS_BYTES_MAX)).transpose()
+        };
+        if !(1..=MINOR_MAX).contains(&new.amount_minor) {
+            return Err(Refusal::invalid("amount_minor", "must be at least 1, in minor units"));
+        }
+        let transferred_at = words("transferred_at", &new.transferred_at)?;
+        if let Some(at) = &transferred_at
+            && humantime::parse_rfc3339_weak(at).is_err()
+        {
+            return Err(Refusal::invalid("transferred_at", "must be a time such as 2026-01-02T03:04:05Z"));
+        }
+        Ok(TransferDoc {
+            payment: id.to_string(),
+            reference: reference(&new.reference)?,
+            payer_phone: phone("payer_phone", &new.payer_phone)?,
+            payer_name: words("payer_name", &new.payer_name)?,
+            payer_bank: words("payer_bank", &new.payer_bank)?,
+            amount_minor: new.amount_minor,
+            transferred_at,
+            submitted_ms: self.desk.now_ms(),
+        })
+    }
+
+    /// The same was submitted before.
+    fn is_same(&self, id: &AttemptId, attempt: &AttemptDoc, transfer: &TransferDoc) -> Result<bool> {
+        let found = self.transfer_of(id, attempt)?;
+        let is_same = found.is_some_and(|found| found.reference == transfer.reference);
+        Ok(is_same && self.attempt(id)?.state()? == State::PendingReview)
+    }
+
+    /// What the buyer said about this attempt's transfer, unless it was told for another one since.
+    pub(super) fn transfer_of(&self, id: &AttemptId, attempt: &AttemptDoc) -> Result<Option<TransferDoc>> {
+        let Some(mark) = &attempt.transfer else { return Ok(None) };
+        let found = self.marked(&ItemId::new(mark.as_str())?)?.map(|found| found.data);
+        Ok(found.filter(|found| found.payment == id.to_string()))
+    }
+
+    fn marked(&self, mark: &ItemId) -> Result<Option<Document<TransferDoc>>> {
+        self.desk.find(&self.collection, mark)
+    }
+
+    /// Reserves reference, payer and phone for this attempt, all or none.
+    async fn reserve(
+        &self,
+        id: &AttemptId,
+        transfer: &TransferDoc,
+        marks: &[(ItemId, &'static str)],
+    ) -> Result<()> {
+        let buyer = self.raffles.order(&self.attempt(id)?.data.reservation)?.holder()?;
+        for _ in 0..TAKEOVERS_MAX {
+            let mut others = Vec::new();
+            for (mark, field) in marks {
+                let Some(found) = self.marked(mark)? else { continue };
+                if found.data.payment != transfer.payment {
+                    others.push((AttemptId::parse(&found.data.payment)?, *field));
+                }
+            }
+            for (other, field) in &others {
+                self.touch(other, field).await?;
+            }
+            let plan = || {
+                let mut verbs = vec![Verb::CreateCollection];
+                for (mark, field) in marks {
+                    verbs.push(match self.marked(mark)? {
+                        None => put(mark, &status("reserved"), transfer, Expect::Absent, None)?,
+                        Some(found) => {
+                            let owner = AttemptId::parse(&found.data.payment)?;
+                            let is_own = found.data.payment == transfer.payment;
+                            // One that came since the others were touched.
+                            if !is_own && !others.iter().any(|(other, _)| *other == owner) {
+                                return Err(spoken_for(field));
+                            }
+                            found.put(&status("reserved"), transfer, None)?
+                        }
+                    });
+                }
+                Ok(Verb::Group(verbs))
+            };
+            match self.desk.change_once(&buyer, &self.collection, "reserve", plan).await {
+                Ok(_) => return Ok(()),
+                Err(refusal) if refusal.code() == "conflict" => {}
+                Err(refusal) => return Err(refusal),
+            }
+        }
+        Err(spoken_for("reference"))
+    }
+
+    /// Refuses if that attempt has the mark for good; otherwise sees to it that it can only get it anew.
+    async fn touch(&self, other: &AttemptId, field: &'static str) -> Result<()> {
+        self.step(other, |attempt, state, order| {
+            let is_decided = state == State::Expired && attempt.data.decision.is_some();
+            let keeps = match field {
+                "reference" => state.keeps_reference() || is_decided,
+                _ => is_in_review(state),
+            };
+            if keeps {
+                return Err(spoken_for(field));
+            }
+            Ok(Some(vec![attempt.moved(state, order.now_ms, |data| {
+                data.history.pop();
+            })?]))
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// Gives back what was reserved for nothing. What a crash leaves is taken over by whoever needs it.
+    async fn unreserve(&self, transfer: &TransferDoc, marks: &[(ItemId, &'static str)]) {
+        let id = AttemptId::parse(&transfer.payment).and_then(|id| self.attempt(&id));
+        let Ok(buyer) = id.and_then(|attempt| self.raffles.order(&attempt.data.reservation)?.holder()) else {
+            return;
+        };
+        for (mark, _) in marks {
+            let plan = || {
+                let Some(found) = self.marked(mark)? else { return Ok(None) };
+                if found.data.payment != transfer.payment {
+                    return Ok(None);
+                }
+                let expect = Expect::Version(found.item.version);
+                Ok(Some(Verb::DeleteItem { item: mark.clone(), expect, guard: None }))
+            };
+            if let Err(refusal) = self.desk.change_if(&buyer, &self.collection, "unreserve", plan).await {
+                tracing::warn!("a reference that was not used stays reserved: {refusal}");
+            }
+        }
+    }
+
+    /// A person has found the money in the bank. Unless it is exactly what was asked, nothing is sold.
+    pub async fn approve(&self, actor: &Actor, id: &str, bank_amount_minor: i64) -> Result<Done<Payment>> {
+        if !(0..=MINOR_MAX).contains(&bank_amount_minor) {
+            return Err(Refusal::invalid("bank_amount_minor", "must be at least 0, in minor units"));
+        }
+        let verdict = Verdict::Approve { bank_amount_minor };
+        self.on_review(actor, id, &[State::PendingReview, State::Conflicted, State::Expired], verdict).await
+    }
+
+    /// A person has not found it: the numbers are free again.
+    pub async fn reject(&self, actor: &Actor, id: &str, reason: &str) -> Result<Done<Payment>> {
+        let reason = title("reason", reason, WORDS_BYTES_MAX)?;
+        self.on_review(actor, id, &[State::PendingReview], Verdict::Reject { reason }).await
+    }
+
+    /// Gives money back: asks the provider to, or says that a person did.
+    pub async fn refund(&self, actor: &Actor, id: &str) -> Result<Done<Payment>> {
+        const OWED: &[State] =
+            &[State::Conflicted, State::PaidUnassigned, State::RefundPending, State::RefundFailed];
+        self.on_review(actor, id, OWED, Verdict::Refund).await
+    }
+
+    /// Writes a person's decision in their own name; then it is carried out, now or by the settler.
+    async fn on_review(
+        &self,
+        actor: &Actor,
+        id: &str,
+        from: &[State],
+        verdict: Verdict,
+    ) -> Result<Done<Payment>> {
+        actor.require(Permission::PaymentsManage)?;
+        let id = AttemptId::parse(id)?;
+        let plan = || {
+            let attempt = self.attempt(&id)?;
+            let state = attempt.state()?;
+            if *attempt.data.buyer.id == *actor.principal.id {
+                return Err(Refusal::OwnPayment { id: id.to_string() });
+            }
+            // What nobody reviewed in time may still be found in the bank.
+            let is_told = state != State::Expired || self.transfer_of(&id, &attempt.data)?.is_some();
+            if !from.contains(&state) || !is_told {
+                return Err(wrong_state(&id, state, "there is nothing to decide"));
+            }
+            let mut data = attempt.data.clone();
+            let at_ms = self.desk.now_ms();
+            data.decision =
+                Some(Decision { by: Person::from(&actor.principal), at_ms, verdict: verdict.clone() });
+            attempt.put(&attempt.item.status, &data, None)
+        };
+        let done = self.desk.change(actor, &id.collection, Desk::OWN_STEP, plan).await?;
+        if !done.replayed {
+            self.decide(&id).await?;
+        }
+        let payment = self.show(actor, &id)?;
+        Ok(done.show(payment))
+    }
+
+    /// Carries out what a person decided.
+    pub(super) async fn decide(&self, id: &AttemptId) -> Result<()> {
+        let attempt = self.attempt(id)?;
+        let (state, data) = (attempt.state()?, attempt.data);
+        let Some(decision) = data.decision.clone() else { return Ok(()) };
+        let who = &*decision.by.id;
+        match decision.verdict {
+            Verdict::Approve { bank_amount_minor } => {
+                let amount = Money::new(bank_amount_minor, data.amount.currency);
+                let outcome = Outcome { status: Charge::Approved, txn_id: None, amount, reason: None };
+                tracing::info!(actor = who, payment = %id, bank_amount_minor, "a payment was reviewed");
+                if amount == Some(data.amount) {
+                    self.sell(id, &outcome).await
+                } else {
+                    self.conflict(id, &outcome).await?;
+                    self.undecided(id).await
+                }
+            }
+            Verdict::Reject { .. } => {
+                tracing::info!(actor = who, payment = %id, "a payment was rejected");
+                self.step(id, |attempt, state, order| {
+                    if state != State::PendingReview {
+                        return Ok(None);
+                    }
+                    let mut verbs = if order.claim.is_some() { order.give_up()? } else { Vec::new() };
+                    verbs.push(attempt.moved(State::Failed, order.now_ms, |data| {
+                        data.reason = Some("rejected".to_owned());
+                        data.next_ms = None;
+                    })?);
+                    Ok(Some(verbs))
+                })
+                .await
+                .map(drop)
+            }
+            Verdict::Refund => {
+                let by_itself = self.provider(&data.provider)?.connector.capabilities().refund;
+                if state == State::RefundPending && !by_itself {
+                    tracing::info!(actor = who, payment = %id, "a person has given the money back");
+                    return self.refund_ended(id, State::Refunded, None).await;
+                }
+                self.step(id, |attempt, state, order| {
+                    if !matches!(state, State::Conflicted | State::RefundFailed | State::PaidUnassigned) {
+                        return Ok(None);
+                    }
+                    // The numbers are for others.
+                    let is_kept = state == State::Conflicted && order.claim.is_some();
+                    let mut verbs = if is_kept { order.give_up()? } else { Vec::new() };
+                    verbs.push(self.owes(attempt, order)?);
+                    Ok(Some(verbs))
+                })
+                .await?;
+                self.refund_now(id).await
+            }
+        }
+    }
+
+    /// A decision that led to nothing final is no decision for next time.
+    async fn undecided(&self, id: &AttemptId) -> Result<()> {
+        self.step(id, |attempt, state, order| {
+            if state != State::Conflicted || attempt.data.decision.is_none() {
+                return Ok(None);
+            }
+            Ok(Some(vec![attempt.moved(state, order.now_ms, |data| {
+                data.history.pop();
+            })?]))
+        })
+        .await?;
+        Ok(())
+    }
+}
+
+fn is_in_review(state: State) -> bool {
+    matches!(state, State::PendingReview | State::Conflicted)
+}
+
+fn spoken_for(field: &str) -> Refusal {
+    let message = match field {
+        "reference" => "this transfer was told before",
+        "payer_phone" => "a transfer from this phone is being compared; wait for it",
+        _ => "another transfer of yours is being compared; wait for it",
+    };
+    Refusal::invalid(field, message)
+}
+
+/// The digits and letters of a reference, as banks mean it.
+fn reference(text: &str) -> Result<String> {
+    let plain: String = text.chars().filter(|c| !matches!(c, ' ' | '-' | '.' | '/' | '\u{a0}')).collect();
+    let is_good = plain.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if is_good && REFERENCE_CHARS.contains(&plain.len()) {
+        return Ok(plain.to_ascii_uppercase());
+    }
+    Err(Refusal::invalid("reference", "has 6 to 40 digits or letters, with spaces and dashes as you like"))
+}
+
+/// What is reserved for a transfer, and the field that says why it could not be.
+fn marks(attempt: &AttemptDoc, transfer: &TransferDoc) -> Result<[(ItemId, &'static str); 3]> {
+    Ok([
+        (reference_mark(attempt, &transfer.reference)?, "reference"),
+        (payer_mark(attempt)?, "payment"),
+        (PHONES.id(&transfer.payer_phone)?, "payer_phone"),
+    ])
+}
+
+fn reference_mark(attempt: &AttemptDoc, reference: &str) -> Result<ItemId> {
+    // Everybody who follows the raffle sees which mark it is: it must not tell the reference.
+    let digest = Sha256::digest(format!("{}/{reference}", attempt.provider).as_bytes());
+    REFERENCES.id(&hex(&digest[..16]))
+}
+
+fn payer_mark(attempt: &AttemptDoc) -> Result<ItemId> {
+    // A person's id may be as long as an item's.
+    PAYERS.id(&hex(&Sha256::digest(attempt.buyer.id.as_bytes())[..16]))
+}
