@@ -171,8 +171,10 @@ impl Refusal {
             Self::Engine { refused, .. } => refused.code(),
             Self::Invalid { .. } => "invalid",
             Self::NotFound { .. } => "not_found",
-            Self::Forbidden { .. } | Self::NotAuthor { .. } => "forbidden",
-            Self::NotOwner { .. } | Self::OwnPayment { .. } => "forbidden",
+            Self::Forbidden { .. }
+            | Self::NotAuthor { .. }
+            | Self::NotOwner { .. }
+            | Self::OwnPayment { .. } => "forbidden",
             Self::Taken { .. } => "held",
             Self::Limit { .. } => "limit",
             Self::TooOften { .. } => "rate_limited",

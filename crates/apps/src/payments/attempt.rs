@@ -138,7 +138,7 @@ impl Payments {
     }
 
     pub(super) fn pocket(&self, attempt: &AttemptDoc) -> Result<Option<Pocket>> {
-        let Some(kept) = self.from_vault(&attempt.vault)? else { return Ok(None) };
+        let Some(kept) = self.secret_of(&attempt.vault)? else { return Ok(None) };
         serde_json::from_str(kept.expose()).map(Some).map_err(|_| {
             tracing::error!(vault = attempt.vault, "the secrets of a payment cannot be read");
             Refusal::Broken
@@ -147,7 +147,7 @@ impl Payments {
 
     pub(super) fn fill_pocket(&self, vault: &str, pocket: &Pocket) -> Result<()> {
         let text = serde_json::to_string(pocket).map_err(|_| Refusal::Broken)?;
-        self.into_vault(vault, &Sealed::new(text))
+        self.keep_secret(vault, &Sealed::new(text))
     }
 
     /// What the provider is asked for.

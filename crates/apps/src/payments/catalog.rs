@@ -181,21 +181,19 @@ impl Payments {
     pub(super) fn provider(&self, code: &str) -> Result<Configured> {
         let unknown = || Refusal::not_found("provider", code);
         let id = PROVIDERS.id(code).map_err(|_| unknown())?;
-        match self.desk.find::<ProviderDoc>(&self.collection, &id)? {
-            Some(document) => self.configured(document),
-            None => {
-                let data = builtin(code).ok_or_else(unknown)?;
-                let connector = self.connector(code, data.is_automatic)?;
-                Ok(Configured { code: code.to_owned(), data, connector, version: 0, updated_at_ms: 0 })
-            }
+        if let Some(document) = self.desk.find::<ProviderDoc>(&self.collection, &id)? {
+            return self.configured(document);
         }
+        let data = builtin(code).ok_or_else(unknown)?;
+        let connector = self.connector(code, data.is_automatic)?;
+        Ok(Configured { code: code.to_owned(), data, connector, version: 0, updated_at_ms: 0 })
     }
 
     /// What the connector needs, secrets included.
     pub(super) fn account(&self, provider: &Configured) -> Result<Account> {
         let mut secrets = BTreeMap::new();
         for (field, name) in &provider.data.secrets {
-            if let Some(secret) = self.from_vault(name)? {
+            if let Some(secret) = self.secret_of(name)? {
                 secrets.insert(field.clone(), secret);
             }
         }
@@ -261,7 +259,7 @@ impl Payments {
     ) -> Result<()> {
         for (field, secret) in secrets {
             let name = self.desk.fresh_id(&format!("provider.{code}.{field}."));
-            self.into_vault(&name, &secret)?;
+            self.keep_secret(&name, &secret)?;
             data.secrets.insert(field, name);
         }
         Ok(())

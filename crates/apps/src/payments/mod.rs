@@ -113,14 +113,14 @@ impl Payments {
         self.till.figures.read(&self.till.agenda)
     }
 
-    fn into_vault(&self, name: &str, secret: &Sealed) -> Result<()> {
+    fn keep_secret(&self, name: &str, secret: &Sealed) -> Result<()> {
         self.till.vault.put(name, secret).map_err(|error| {
             tracing::error!(name, %error, "a secret cannot be kept");
             Refusal::Broken
         })
     }
 
-    fn from_vault(&self, name: &str) -> Result<Option<Sealed>> {
+    fn secret_of(&self, name: &str) -> Result<Option<Sealed>> {
         self.till.vault.get(name).map_err(|error| {
             tracing::error!(name, %error, "a secret cannot be read");
             Refusal::Broken

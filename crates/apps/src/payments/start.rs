@@ -200,7 +200,7 @@ impl Payments {
             let until_ms = attempt.data.started_ms.saturating_add(good_for_ms).min(held_ms);
             let moved = attempt.moved(State::RequiresAction, order.now_ms, |data| {
                 data.until_ms = Some(until_ms);
-                data.instructions = instructions.clone();
+                data.instructions.clone_from(&instructions);
             })?;
             Ok(Some(vec![moved]))
         })

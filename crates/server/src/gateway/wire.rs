@@ -35,7 +35,8 @@ pub(super) struct HostedPage {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Refund {
-    pub(super) refund: bool,
+    #[serde(rename = "Refund")]
+    pub(super) is_refund: bool,
     pub(super) transaction_identifier: String,
     pub(super) total_amount: Box<RawValue>,
     pub(super) currency_code: String,
