@@ -21,6 +21,7 @@ mod gate;
 mod idempotency;
 pub mod identity;
 pub mod limits;
+mod line;
 pub mod log;
 mod metrics;
 mod net;

@@ -13,6 +13,7 @@ use axum::response::Response;
 use tenure_apps::files::Folder;
 use tenure_engine::{Engine, StoreError};
 use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::App;
 use crate::accept::{self, Limits};
@@ -71,6 +72,7 @@ pub struct Server {
     rates: Rates,
     trusted: Vec<Network>,
     first_key: Option<MadeKey>,
+    hangups: Option<Signal>,
 }
 
 impl Server {
@@ -82,6 +84,8 @@ impl Server {
         let workshop = config.workshop().map_err(ServeError::Config)?;
         let settings = config.identity().map_err(ServeError::Config)?;
         let identity = Identity::new(engine.clone(), settings).map_err(ServeError::Identity)?;
+        // Before anyone can know that it runs: a hangup that nobody hears ends a process.
+        let hangups = hangups();
         let unbound = |source| ServeError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(unbound)?;
         let address = listener.local_addr().map_err(unbound)?;
@@ -91,7 +95,7 @@ impl Server {
         let app = App::with_workshop(engine, identity, metrics, files, workshop);
         let limits = config.accept_limits(&trusted);
         let rates = Rates::new(config.rate_groups());
-        Ok(Self { app, listener, address, tls, limits, rates, trusted, first_key })
+        Ok(Self { app, listener, address, tls, limits, rates, trusted, first_key, hangups })
     }
 
     /// What the routes are built around.
@@ -116,10 +120,10 @@ impl Server {
 
     /// Answers until `shutdown` ends; then finishes what is in flight. Stopping the engine is the caller's.
     pub async fn run(self, routes: Router, shutdown: impl Future<Output = ()>) {
-        let Self { app, listener, address, tls, limits, rates, trusted, .. } = self;
+        let Self { app, listener, address, tls, limits, rates, trusted, hangups, .. } = self;
         let router = shield(routes, &app, rates.clone(), trusted);
         let chores = tokio::spawn(chores(app.metrics().clone(), rates));
-        let reloads = tls.clone().map(|tls| tokio::spawn(reload_on_hangup(tls)));
+        let reloads = hangups.map(|hangups| tokio::spawn(reload_on_hangup(hangups, tls.clone())));
         tracing::info!(%address, tls = tls.is_some(), "listening");
         let accepting = accept::run(listener, router, tls, limits, app.metrics().clone(), app.stopping());
         let told = async {
@@ -174,16 +178,21 @@ async fn chores(metrics: Metrics, rates: Rates) {
     }
 }
 
-async fn reload_on_hangup(tls: Tls) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut hangups = match signal(SignalKind::hangup()) {
-        Ok(hangups) => hangups,
-        Err(error) => {
+fn hangups() -> Option<Signal> {
+    let heard = signal(SignalKind::hangup());
+    heard
+        .inspect_err(|error| {
             tracing::warn!(%error, "SIGHUP cannot be heard: certificates are read only at start");
-            return;
-        }
-    };
+        })
+        .ok()
+}
+
+async fn reload_on_hangup(mut hangups: Signal, tls: Option<Tls>) {
     while hangups.recv().await.is_some() {
+        let Some(tls) = &tls else {
+            tracing::info!("SIGHUP: there is no certificate to read again");
+            continue;
+        };
         match tls.reload() {
             Ok(()) => tracing::info!("the certificate was read again"),
             Err(error) => tracing::error!(%error, "the new certificate is bad; the old one goes on serving"),

@@ -8,4 +8,5 @@ mod commands;
 mod ends;
 mod resume;
 mod sse;
+mod waiting;
 mod who;
