@@ -5,4 +5,5 @@ mod bench;
 mod process;
 mod run;
 mod serve;
+mod watching;
 mod worker;
