@@ -1,13 +1,14 @@
-//! `tenure ls`, `show`, `watch`, `audit`: who holds what, and who did what.
+//! `tenure ls`, `show`, `audit`: who holds what, and who did what.
 
 use clap::Args;
 use comfy_table::Table;
 use serde::Serialize;
-use tenure_client::{AuditFilter, ClaimInfo, ClaimsFilter, Event, Explanation, Since, Watched};
+use tenure_client::{AuditFilter, ClaimInfo, ClaimsFilter, Event, Explanation};
 
 use crate::bench::Result;
 use crate::exit::{Exit, USAGE};
-use crate::remote::{Remote, block_on};
+use crate::out::say;
+use crate::remote::Remote;
 
 /// List claims.
 #[derive(Args)]
@@ -40,22 +41,6 @@ pub(crate) struct Show {
     /// A claim's id, or an item as KIND/NAME/ITEM.
     what: String,
     /// Print JSON.
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    remote: Remote,
-}
-
-/// Follow a collection's events.
-#[derive(Args)]
-pub(crate) struct Watch {
-    /// The collection.
-    #[arg(value_name = "KIND/NAME")]
-    collection: String,
-    /// Only what comes after this number.
-    #[arg(long, default_value_t = 0)]
-    since: u64,
-    /// Print each event as a line of JSON.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -99,26 +84,19 @@ pub(crate) struct Audit {
 impl Ls {
     pub(crate) fn run(self) -> Result {
         let state = (!self.all).then(|| "active".to_owned());
-        let filter = ClaimsFilter { collection: self.collection, holder: self.holder, state };
-        let mut claims = self.remote.ask(async |client| client.claims(&filter, self.limit).await)?;
-        if let Some(kind) = &self.kind {
-            claims.retain(|claim| claim.collection.split('/').next() == Some(kind));
+        let filter =
+            ClaimsFilter { kind: self.kind, collection: self.collection, holder: self.holder, state };
+        // One more than is shown, to know whether there is more.
+        let asked = self.limit.saturating_add(1);
+        let mut claims = self.remote.ask(async |client| client.claims(&filter, asked).await)?;
+        if claims.len() > self.limit {
+            claims.truncate(self.limit);
+            eprintln!("tenure: there are more than these {}; see more with --limit", self.limit);
         }
         if self.json {
             return print(&claims);
         }
-        let mut table = table(&["claim", "items", "holder", "state", "since", "time left"]);
-        for claim in &claims {
-            table.add_row([
-                claim.id.clone(),
-                claim.items.join(", "),
-                claim.holder.to_string(),
-                word(&claim.state),
-                claim.since.clone(),
-                time(claim.expires_in_ms),
-            ]);
-        }
-        println!("{table}");
+        say!("{}", claims_table(claims.iter().map(|claim| (claim, claim.expires_in_ms))));
         Ok(())
     }
 }
@@ -142,30 +120,16 @@ impl Show {
     }
 }
 
-impl Watch {
-    pub(crate) fn run(self) -> Result {
-        let client = self.remote.client()?;
-        block_on(async {
-            let exit = |error| self.remote.exit(&error);
-            let mut watch = client.watch(&self.collection, Since::Seq(self.since)).map_err(exit)?;
-            while let Some(watched) = watch.next().await {
-                match watched.map_err(exit)? {
-                    Watched::Event(event) if self.json => println!("{}", serde_json::to_string(&event)?),
-                    Watched::Event(event) => println!("{}", line(&event)),
-                    Watched::Resync(_) if self.json => println!("{{\"type\":\"resync\"}}"),
-                    Watched::Resync(_) => println!("… events are missing here"),
-                }
-            }
-            Ok(())
-        })
-    }
-}
-
 impl Audit {
     pub(crate) fn run(self) -> Result {
         if self.verify {
             let report = self.remote.ask(async |client| client.verify_audit().await)?;
-            return print(&report);
+            print(&report)?;
+            if report["verified"] == true {
+                return Ok(());
+            }
+            let what = report["summary"].as_str().unwrap_or("the server does not say that every link holds");
+            return Err(Exit::new(1, format!("the audit log does not hold: {what}")).into());
         }
         let Self { actor, action, collection, item, from, to, .. } = self;
         let filter = AuditFilter { actor, action, collection, item, from, to };
@@ -174,10 +138,26 @@ impl Audit {
             return print(&rows);
         }
         for row in &rows {
-            println!("{}", line(row));
+            say!("{}", line(row));
         }
         Ok(())
     }
+}
+
+/// Claims, each with the time that it has left.
+pub(crate) fn claims_table<'a>(claims: impl Iterator<Item = (&'a ClaimInfo, u64)>) -> Table {
+    let mut table = table(&["claim", "items", "holder", "state", "since", "time left"]);
+    for (claim, left_ms) in claims {
+        table.add_row([
+            claim.id.clone(),
+            claim.items.join(", "),
+            claim.holder.to_string(),
+            word(&claim.state),
+            claim.since.clone(),
+            time(left_ms),
+        ]);
+    }
+    table
 }
 
 /// `kind/name/item`; an item's id may have slashes of its own.
@@ -193,7 +173,7 @@ pub(crate) fn neither(what: &str) -> Exit {
 }
 
 pub(crate) fn print(value: &impl Serialize) -> Result {
-    println!("{}", serde_json::to_string_pretty(value)?);
+    say!("{}", serde_json::to_string_pretty(value)?);
     Ok(())
 }
 
@@ -205,48 +185,48 @@ pub(crate) fn table(heads: &[&str]) -> Table {
 }
 
 fn show(claim: &ClaimInfo) {
-    println!("{}", claim.id);
-    println!("  holds    {} in {}", claim.items.join(", "), claim.collection);
-    println!("  holder   {}", claim.holder);
-    println!("  state    {}, {}", word(&claim.state), claim.phase);
-    println!("  token    {}", claim.token);
-    println!("  since    {}", claim.since);
+    say!("{}", claim.id);
+    say!("  holds    {} in {}", claim.items.join(", "), claim.collection);
+    say!("  holder   {}", claim.holder);
+    say!("  state    {}, {}", word(&claim.state), claim.phase);
+    say!("  token    {}", claim.token);
+    say!("  since    {}", claim.since);
     match (&claim.ended_at, &claim.reason) {
-        (Some(ended_at), Some(reason)) => println!("  ended    {ended_at}, {}", reason.as_str()),
-        _ => println!("  expires  {}, in {}", claim.expires_at, time(claim.expires_in_ms)),
+        (Some(ended_at), Some(reason)) => say!("  ended    {ended_at}, {}", reason.as_str()),
+        _ => say!("  expires  {}, in {}", claim.expires_at, time(claim.expires_in_ms)),
     }
 }
 
 fn explain(explanation: &Explanation) {
     let Explanation { collection, item, claim, queue, refusal, history, .. } = explanation;
-    println!("{collection}/{item}: {}", explanation.status.as_deref().unwrap_or("not there yet"));
+    say!("{collection}/{item}: {}", explanation.status.as_deref().unwrap_or("not there yet"));
     match claim {
-        Some(claim) => println!(
+        Some(claim) => say!(
             "  held by {} since {} for another {} ({})",
             claim.holder,
             claim.since,
             time(claim.expires_in_ms),
             claim.id
         ),
-        None => println!("  free"),
+        None => say!("  free"),
     }
-    println!("  waiting: {}", queue.waiting);
+    say!("  waiting: {}", queue.waiting);
     let detail =
         refusal.as_ref().and_then(|refusal| refusal.get("detail")).and_then(|detail| detail.as_str());
     match detail {
-        Some(detail) => println!("  claiming it now would be refused: {detail}"),
-        None => println!("  claiming it now would succeed"),
+        Some(detail) => say!("  claiming it now would be refused: {detail}"),
+        None => say!("  claiming it now would succeed"),
     }
     for tenancy in history {
         let holder = tenancy.holder.as_ref().map_or_else(|| "somebody".to_owned(), ToString::to_string);
         let since = tenancy.since.as_deref().unwrap_or("long ago");
         let end = tenancy.ended_at.as_deref().unwrap_or("now");
         let reason = tenancy.reason.map_or("", tenure_client::EndReason::as_str);
-        println!("  {since} – {end}  {holder}  {reason}");
+        say!("  {since} – {end}  {holder}  {reason}");
     }
 }
 
-fn line(event: &Event) -> String {
+pub(crate) fn line(event: &Event) -> String {
     let Event { seq, at, action, actor, collection, items, .. } = event;
     let reason = event.more.get("reason").and_then(|reason| reason.as_str());
     let reason = reason.map_or(String::new(), |reason| format!("  {reason}"));

@@ -5,12 +5,14 @@ mod child;
 mod exit;
 mod look;
 mod manage;
+mod out;
 mod progress;
 mod raffle;
 mod remote;
 mod run;
 mod serve;
 mod store;
+mod watch;
 mod worker;
 
 use std::process::ExitCode;
@@ -46,7 +48,7 @@ enum Command {
     /// Explain an item, or show a claim.
     Show(look::Show),
     /// Follow a collection's events.
-    Watch(look::Watch),
+    Watch(watch::Watch),
     /// Let go of a claim, or free an item by force.
     Release(manage::Release),
     /// Read the audit log.
@@ -102,7 +104,9 @@ fn main() -> ExitCode {
         Command::Raffle(raffle) => raffle.run(),
         Command::Completions { shell } => {
             let mut command = Cli::command();
-            clap_complete::generate(shell, &mut command, "tenure", &mut std::io::stdout());
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut command, "tenure", &mut text);
+            out::bytes(&text);
             Ok(())
         }
         Command::Backup(backup) => backup.run(),

@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use crate::bench::Result;
 use crate::exit::{Exit, USAGE};
 use crate::look::{item_of, neither, print, table};
+use crate::out::say;
 use crate::remote::Remote;
 
 /// Let go of a claim, or free an item by force.
@@ -133,8 +134,8 @@ impl Release {
             return print(&serde_json::json!({"claim": ended}));
         }
         match ended {
-            Some(claim) => println!("{} of {} is released.", claim.id, claim.holder),
-            None => println!("Nobody held it."),
+            Some(claim) => say!("{} of {} is released.", claim.id, claim.holder),
+            None => say!("Nobody held it."),
         }
         Ok(())
     }
@@ -160,7 +161,7 @@ impl Keys {
                         key.created_at,
                     ]);
                 }
-                println!("{table}");
+                say!("{table}");
                 Ok(())
             }
             Self::Create { name, subject, subject_name, role, kind, json, remote } => {
@@ -173,7 +174,7 @@ impl Keys {
                     return print(&made);
                 }
                 eprintln!("{} for {}, shown only now:", made.id, made.subject);
-                println!("{}", made.key.unwrap_or_default());
+                say!("{}", made.key.unwrap_or_default());
                 Ok(())
             }
             Self::Revoke { id, json, remote } => {
@@ -181,7 +182,7 @@ impl Keys {
                 if json {
                     return print(&serde_json::json!({"revoked": id}));
                 }
-                println!("{id} is revoked.");
+                say!("{id} is revoked.");
                 Ok(())
             }
         }

@@ -58,6 +58,8 @@ impl Remote {
                 ),
             ),
             Error::Invalid(_) => Exit::new(USAGE, error.to_string()),
+            // What the command line said makes no sense to the server.
+            Error::Refused(problem) if problem.code == "invalid" => Exit::new(USAGE, error.to_string()),
             Error::Refused(problem) if matches!(problem.status, 401 | 403) => {
                 Exit::new(NOT_ALLOWED, error.to_string())
             }

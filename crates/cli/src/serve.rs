@@ -13,6 +13,7 @@ use tenure_store::embedded::Embedded;
 use tokio::sync::Notify;
 
 use crate::bench::Result;
+use crate::out::say;
 
 /// What the configuration says, unless these say otherwise.
 #[derive(Args)]
@@ -112,9 +113,9 @@ impl ConfigCommand {
             Self::Show(settings) => print!("{}", settings.load()?.show()),
             Self::Check(settings) => {
                 for warning in settings.load()?.warnings() {
-                    println!("{warning}");
+                    say!("{warning}");
                 }
-                println!("The configuration is good.");
+                say!("The configuration is good.");
             }
         }
         Ok(())
@@ -151,6 +152,10 @@ async fn serve(config: &Config, engine: Engine, metrics: Metrics, failed: &Notif
     let mut server = Server::open(config, engine, metrics).await?;
     if let Some(key) = server.take_first_key() {
         println!("The administrator's key, shown only now: {}", key.secret.expose());
+    }
+    if let Some(danger) = config.demo_danger() {
+        // Whatever the log shows: this must not go unseen.
+        eprintln!("WARNING: --demo on {} {danger}.", config.listen);
     }
     if config.demo {
         demo::load(server.app()).await?;

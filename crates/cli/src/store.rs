@@ -10,6 +10,7 @@ use tenure_store::embedded::backup::{backup, restore};
 use tenure_store::embedded::check::check;
 
 use crate::bench::Result;
+use crate::out::say;
 use crate::progress::bar;
 
 /// Where the data is, unless somebody says otherwise.
@@ -53,7 +54,7 @@ impl Backup {
         // After the documents: a file is kept before the document that names it, and for good.
         copy_files(&self.data, &self.target)?;
         progress.finish_and_clear();
-        println!("{} holds everything up to batch {last}.", self.target.display());
+        say!("{} holds everything up to batch {last}.", self.target.display());
         Ok(())
     }
 }
@@ -66,7 +67,7 @@ impl Restore {
             restore(&self.backup, &self.data, now_ms, &mut |done, total| show(&progress, done, total))?;
         copy_files(&self.backup, &self.data)?;
         progress.finish_and_clear();
-        println!("{} is ready, in epoch {epoch}.", self.data.display());
+        say!("{} is ready, in epoch {epoch}.", self.data.display());
         Ok(())
     }
 }
@@ -77,12 +78,12 @@ impl Check {
         let report = check(&self.data, &mut |done, total| show(&progress, done, total))?;
         progress.finish_and_clear();
         if self.json {
-            println!("{}", serde_json::to_string_pretty(&report)?);
+            say!("{}", serde_json::to_string_pretty(&report)?);
         } else {
             for problem in &report.problems {
-                println!("{problem}");
+                say!("{problem}");
             }
-            println!(
+            say!(
                 "{} collections, {} events, {} items, {} batches: {}.",
                 report.collections,
                 report.events,

@@ -16,8 +16,10 @@ use crate::http::{ANSWER_TIME, Call};
 use crate::types::{ClaimInfo, ClaimState};
 use crate::{Client, Error, Problem, Since};
 
-/// The longest single wait that every kind's policy allows by default; a longer one is asked for again.
+/// The longest single wait: proxies cut a connection that is silent for a minute. A longer one is asked for again.
 const WAIT_MAX: Duration = Duration::from_secs(55);
+/// The pause between two tries where the kind's policy lets nobody wait.
+const TRY_EVERY: Duration = Duration::from_secs(1);
 /// How often a request whose outcome is unknown is sent again.
 const RETRIES: u32 = 3;
 
@@ -64,7 +66,9 @@ impl Acquire {
         self
     }
 
-    /// How long to wait for held items, first come first served.
+    /// How long to wait for held items, first come first served. A wait is asked for in pieces of at most 55
+    /// seconds, or of what the kind's policy allows; each piece joins the queue anew, so whoever waits for
+    /// longer than one can be overtaken between two of them.
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
         self
@@ -95,8 +99,9 @@ impl Acquire {
             None => unique()?,
         };
         let until = Moment::now().plus(self.wait);
+        let mut longest = WAIT_MAX;
         loop {
-            let wait = until.left().min(WAIT_MAX);
+            let wait = until.left().min(longest);
             match self.ask(&session, wait).await {
                 // Two guards on one claim would each let go of the other's. Waiting for it would renew it.
                 Ok((_, claim)) if claim.session.as_deref() != Some(&session) => return Err(held(&claim)),
@@ -106,8 +111,15 @@ impl Acquire {
                         if self.follows { Some(self.client.watch(&self.collection, after)?) } else { None };
                     return Claim::start(self.client.http().clone(), sent, claim, self.renews, watch).await;
                 }
-                Err(error) if error.code() == Some("held") && !until.is_past() => {}
-                Err(error) => return Err(error),
+                Err(error) if error.code() == Some("held") && !until.is_past() => {
+                    if longest < TRY_EVERY {
+                        tokio::time::sleep(jittered(TRY_EVERY).min(until.left())).await;
+                    }
+                }
+                Err(error) => match wait_max(&error) {
+                    Some(max) if max < wait => longest = max,
+                    _ => return Err(error),
+                },
             }
         }
     }
@@ -153,6 +165,14 @@ impl IntoFuture for Acquire {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.run())
     }
+}
+
+/// The longest wait that the kind's policy allows, where the refusal says that this was too long.
+fn wait_max(error: &Error) -> Option<Duration> {
+    let Error::Refused(problem) = error else { return None };
+    let is_wait =
+        problem.code == "invalid" && problem.body.get("field").is_some_and(|field| field == "wait_ms");
+    problem.body.get("max").filter(|_| is_wait).and_then(Value::as_u64).map(Duration::from_millis)
 }
 
 /// The refusal that the server would give to somebody else.

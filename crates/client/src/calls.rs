@@ -12,6 +12,8 @@ use crate::{Client, Error};
 /// Which claims; what is `None` does not matter.
 #[derive(Clone, Debug, Default)]
 pub struct ClaimsFilter {
+    /// Of collections of this kind. The server does not filter by it: pages are read until there are enough.
+    pub kind: Option<String>,
     /// Of this collection.
     pub collection: Option<String>,
     /// Of this holder, by id.
@@ -56,6 +58,11 @@ struct Rows {
 }
 
 #[derive(Deserialize)]
+struct Head {
+    seq: u64,
+}
+
+#[derive(Deserialize)]
 struct Keys {
     keys: Vec<KeyInfo>,
 }
@@ -68,16 +75,22 @@ struct Freed {
 impl Client {
     /// At most `limit` claims, by collection and number.
     pub async fn claims(&self, filter: &ClaimsFilter, limit: usize) -> Result<Vec<ClaimInfo>, Error> {
-        let ClaimsFilter { collection, holder, state } = filter;
+        let ClaimsFilter { kind, collection, holder, state } = filter;
+        // Of a page that is filtered here nobody knows how much is left.
+        let asked = |found: usize| if kind.is_some() { limit } else { limit - found };
         let query = [("collection", collection), ("holder", holder), ("state", state)];
         let mut found = Vec::new();
         let mut after = None;
         loop {
             let page: Claims =
-                self.page("/v1/claims", &query, "after", after.as_deref(), limit - found.len()).await?;
-            found.extend(page.claims);
+                self.page("/v1/claims", &query, "after", after.as_deref(), asked(found.len())).await?;
+            let is_wanted = |claim: &ClaimInfo| {
+                kind.as_deref().is_none_or(|kind| claim.collection.split('/').next() == Some(kind))
+            };
+            found.extend(page.claims.into_iter().filter(is_wanted));
             after = page.next;
             if after.is_none() || found.len() >= limit {
+                found.truncate(limit);
                 return Ok(found);
             }
         }
@@ -101,6 +114,11 @@ impl Client {
                 return Ok(found);
             }
         }
+    }
+
+    /// The number of a collection's newest event: where to follow it from.
+    pub async fn newest(&self, collection: &str) -> Result<u64, Error> {
+        Ok(self.http().json::<Head>(Call::get(path_of(collection)?)).await?.1.seq)
     }
 
     /// Who holds an item, who waits, who held it, and why the caller would be refused.

@@ -312,6 +312,8 @@ async fn touched(watch: &mut Option<Watch>, id: &str) {
     while let Some(stream) = watch {
         match stream.next().await {
             Some(Ok(Watched::Event(event))) if event.claim.as_deref() != Some(id) => {}
+            // Heartbeats find out for themselves whether the server answers.
+            Some(Ok(Watched::Away)) => {}
             Some(Ok(_)) => return,
             Some(Err(_)) | None => *watch = None,
         }

@@ -55,6 +55,9 @@ pub enum Watched {
     Event(Event),
     /// Events are missing: read the items anew. What follows comes after this place.
     Resync(Cursor),
+    /// There is no connection, and one is being made. Nothing is missing by that; what happens meanwhile comes
+    /// when it is there. Told once for each time that it is gone.
+    Away,
 }
 
 /// A collection's events. Ends only with an error that trying again does not mend.
@@ -68,7 +71,8 @@ impl Watch {
     pub(crate) fn start(http: Http, collection: &str, since: Since) -> Result<Self, Error> {
         let path = format!("{}/events", path_of(collection)?);
         let (sender, receiver) = mpsc::channel(WAITING_MAX);
-        let task = tokio::spawn(Follow { http, path, at: since, sender, retry: RETRY.0 }.run());
+        let task =
+            tokio::spawn(Follow { http, path, at: since, sender, retry: RETRY.0, is_away: false }.run());
         Ok(Self { receiver, task })
     }
 
@@ -98,6 +102,8 @@ struct Follow {
     at: Since,
     sender: mpsc::Sender<Result<Watched, Error>>,
     retry: Duration,
+    /// It was told that there is no connection.
+    is_away: bool,
 }
 
 /// Why a connection ended.
@@ -111,7 +117,16 @@ enum Ended {
 impl Follow {
     async fn run(mut self) {
         loop {
-            match self.connection().await {
+            let ended = self.connection().await;
+            let is_broken =
+                matches!(&ended, Ok(Ended::Broken)) || ended.as_ref().is_err_and(Error::is_temporary);
+            if is_broken
+                && !std::mem::replace(&mut self.is_away, true)
+                && self.sender.send(Ok(Watched::Away)).await.is_err()
+            {
+                return;
+            }
+            match ended {
                 Ok(Ended::Unheard) => return,
                 Ok(Ended::Broken) => {}
                 Err(error) if error.code() == Some("resync") => {
@@ -147,6 +162,7 @@ impl Follow {
         };
         let mut body = self.http.open(call.header("accept", "text/event-stream")).await?.into_body();
         let mut parser = Parser::default();
+        self.is_away = false;
         loop {
             let heard = tokio::time::timeout(SILENCE_MAX, body.frame()).await;
             let Ok(Some(Ok(frame))) = heard else { return Ok(Ended::Broken) };
@@ -168,6 +184,13 @@ impl Follow {
             return match said.or_else(|| id.as_deref().and_then(cursor_of_id)) {
                 Some(cursor) => self.resync(cursor).await,
                 None => Ok(()),
+            };
+        }
+        if event == "snapshot" {
+            // It shows what is there now, so what came before it is missing, unless that was just told.
+            return match id.as_deref().and_then(cursor_of_id) {
+                Some(cursor) if self.at != Since::Cursor(cursor) => self.resync(cursor).await,
+                _ => Ok(()),
             };
         }
         // A type of a newer server, or a greeting.

@@ -19,13 +19,15 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tower::ServiceExt;
 
 use crate::front::Connection;
-use crate::limits::{HEADERS_BYTES_MAX, HEADERS_MAX, HEADERS_TIME_MAX, WRITE_STALL_MAX};
+use crate::limits::{HEADERS_BYTES_MAX, HEADERS_MAX, HEADERS_TIME_MAX, READ_BYTES_MAX, WRITE_STALL_MAX};
+use crate::line::Line;
 use crate::metrics::{Metrics, Open};
 use crate::net::{Network, counted};
 use crate::tls::Tls;
@@ -96,7 +98,7 @@ pub(crate) async fn run(
         };
         // Answers are small and whole; waiting for more to send only delays them.
         let _ = stream.set_nodelay(true);
-        let stream = Counted { stream, _counting: counting, _open: metrics.connection(), stalled: None };
+        let stream = Counted::new(stream, counting, metrics.connection());
         let served = serve(stream, peer, router.clone(), tls.clone(), limits.headers_time, stop.clone());
         tokio::spawn(served);
     }
@@ -116,12 +118,13 @@ async fn serve(
     headers_time: Duration,
     stop: watch::Receiver<bool>,
 ) {
+    let line = Line::new(&stream.stream);
     match tls {
-        None => speak(stream, Connection { peer, is_tls: false }, router, headers_time, stop).await,
+        None => speak(stream, (Connection { peer, is_tls: false }, line), router, headers_time, stop).await,
         Some(tls) => {
             let connection = Connection { peer, is_tls: true };
             match tokio::time::timeout(headers_time, tls.acceptor().accept(stream)).await {
-                Ok(Ok(stream)) => speak(stream, connection, router, headers_time, stop).await,
+                Ok(Ok(stream)) => speak(stream, (connection, line), router, headers_time, stop).await,
                 Ok(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
                 Err(_) => tracing::debug!(%peer, "a TLS handshake took too long"),
             }
@@ -131,13 +134,14 @@ async fn serve(
 
 async fn speak(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    connection: Connection,
+    (connection, line): (Connection, Line),
     router: Router,
     headers_time: Duration,
     mut stop: watch::Receiver<bool>,
 ) {
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(connection);
+        request.extensions_mut().insert(line.clone());
         router.clone().oneshot(request)
     });
     let mut builder = http1::Builder::new();
@@ -228,7 +232,8 @@ impl Drop for Counting {
 
 /// A stream that counts as long as it lives, and ends when the other side stops reading.
 struct Counted {
-    stream: TcpStream,
+    /// Shared with those who want to know when the other end leaves.
+    stream: Arc<TcpStream>,
     _counting: Counting,
     _open: Open,
     /// Runs while a write waits.
@@ -236,6 +241,10 @@ struct Counted {
 }
 
 impl Counted {
+    fn new(stream: TcpStream, counting: Counting, open: Open) -> Self {
+        Self { stream: Arc::new(stream), _counting: counting, _open: open, stalled: None }
+    }
+
     fn watch<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stalled = None;
@@ -251,26 +260,47 @@ impl Counted {
 
 impl AsyncRead for Counted {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
+        loop {
+            std::task::ready!(self.stream.poll_read_ready(cx))?;
+            let room = buffer.initialize_unfilled_to(buffer.remaining().min(READ_BYTES_MAX));
+            let mut count = 0;
+            let read = self.stream.try_io(Interest::READABLE, || {
+                count = recv(&*self.stream, &mut *room, RecvFlags::empty())?.0;
+                // Less than there was room for: nothing is left, and the next call need not find that out.
+                if 0 < count && count < room.len() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+            });
+            match read {
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Poll::Ready(Err(error)),
+                Err(_) if count == 0 => {}
+                _ => {
+                    buffer.advance(count);
+                    return Poll::Ready(Ok(()));
+                }
+            }
+        }
     }
 }
 
 impl AsyncWrite for Counted {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        let written = poll_written(&self.stream, cx, || self.stream.try_write(bytes));
         self.watch(cx, written)
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+    fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match shutdown(&*self.stream, Shutdown::Write) {
+            // The other end was faster.
+            Ok(()) | Err(rustix::io::Errno::NOTCONN) => Poll::Ready(Ok(())),
+            Err(error) => Poll::Ready(Err(error.into())),
+        }
     }
 
     fn poll_write_vectored(
@@ -278,12 +308,26 @@ impl AsyncWrite for Counted {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        let written = poll_written(&self.stream, cx, || self.stream.try_write_vectored(slices));
         self.watch(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        true
+    }
+}
+
+fn poll_written(
+    stream: &TcpStream,
+    cx: &mut Context<'_>,
+    write: impl Fn() -> io::Result<usize>,
+) -> Poll<io::Result<usize>> {
+    loop {
+        std::task::ready!(stream.poll_write_ready(cx))?;
+        match write() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            written => return Poll::Ready(written),
+        }
     }
 }
 
@@ -329,8 +373,7 @@ mod tests {
         let _reads_nothing = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, peer) = listener.accept().await.unwrap();
         let counting = Arc::new(Counts::default()).enter(peer.ip(), &Limits::default()).unwrap();
-        let mut stream =
-            Counted { stream, _counting: counting, _open: Metrics::new().connection(), stalled: None };
+        let mut stream = Counted::new(stream, counting, Metrics::new().connection());
         let written = stream.write_all(&vec![0; 64 << 20]).await;
         assert_eq!(written.unwrap_err().kind(), io::ErrorKind::TimedOut);
     }

@@ -144,6 +144,10 @@ const ADMIN: May = May::Roles { own: Roles::ADMIN, other: Roles::ADMIN };
 
 /// The route of sockets.
 pub(crate) const SOCKET_PATH: &str = "/v1/collections/{kind}/{name}/ws";
+/// A collection's events, as a page or as a stream.
+pub(crate) const EVENTS_PATH: &str = "/v1/collections/{kind}/{name}/events";
+/// Many commands in one request.
+pub(crate) const BATCH_PATH: &str = "/v1/batch";
 
 /// The route opens sockets: of a collection, or of a raffle's page.
 pub(crate) fn is_socket_path(path: &str) -> bool {
@@ -173,10 +177,10 @@ pub const TABLE: &[Rule] = &[
     rule("GET", "/v1/collections/{kind}/{name}/items/{item}/explain", READ, Group::Read),
     rule("POST", "/v1/collections/{kind}/{name}/items/{item}/force-release", ADMIN, Group::Admin),
     rule("POST", "/v1/collections/{kind}/{name}/items/{item}/force-claim", ADMIN, Group::Admin),
-    rule("GET", "/v1/collections/{kind}/{name}/events", READ, Group::Read),
+    rule("GET", EVENTS_PATH, READ, Group::Read),
     // A socket may also say who it is by a ticket or its first message; until then nobody is told anything.
     rule("GET", SOCKET_PATH, READ, Group::Stream),
-    rule("POST", "/v1/batch", WRITE, Group::Write),
+    rule("POST", BATCH_PATH, WRITE, Group::Write),
     rule("GET", "/v1/audit", ADMIN, Group::Admin),
     rule("GET", "/v1/audit/verify", ADMIN, Group::Admin),
     rule("GET", "/v1/policies", ADMIN, Group::Admin),

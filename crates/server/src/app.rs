@@ -2,14 +2,15 @@
 
 use std::sync::{Arc, OnceLock};
 
+use futures_util::FutureExt;
 use tenure_apps::Desk;
 use tenure_apps::files::{Files, InMemory};
 use tenure_apps::jobs::Workshop;
 use tenure_apps::labels::Labels;
 use tenure_apps::payments::{BAC_CREDOMATIC, MemoryVault, Payments, Till};
 use tenure_apps::raffle::{Raffles, Seeds};
-use tenure_core::{Claim, CollectionKey, Command, Policy, Verb, seen_at};
-use tenure_engine::{Answer, Engine, Reader, Request, StoreError};
+use tenure_core::{Claim, CollectionKey, Command, Policy, Reply, Verb, seen_at};
+use tenure_engine::{Answer, Engine, Reader, Refused, Request, StoreError};
 use tokio::sync::{Semaphore, watch};
 
 use crate::apps::Uploading;
@@ -19,6 +20,7 @@ use crate::command::{Asked, Rendered};
 use crate::gateway::PowerTranz;
 use crate::idempotency::Key;
 use crate::identity::{Identity, ServerSecret, Settings};
+use crate::line::Line;
 use crate::metrics::Metrics;
 use crate::problem::from_store;
 use crate::stream::Hub;
@@ -204,6 +206,68 @@ impl App {
         check_owned(self, caller, &asked)?;
         let answer = self.ask(caller, asked.collection.clone(), asked.verb.clone(), key).await;
         asked.render(&answer, self.reader().epoch())
+    }
+
+    /// The same, where the answer may wait for held items.
+    pub(crate) async fn answer_patiently(
+        &self,
+        caller: &Caller,
+        line: &Line,
+        asked: Asked,
+        key: Option<&Key>,
+    ) -> Result<Rendered, Problem> {
+        if !asked.waits() {
+            return self.answer(caller, asked, key).await;
+        }
+        check_owned(self, caller, &asked)?;
+        let (collection, verb) = (asked.collection.clone(), asked.verb.clone());
+        let command = Command { collection, actor: caller.principal.clone(), verb };
+        let request = Request { command, idempotency: key.map(Key::idempotency) };
+        let answers = self.ask_patiently(caller, line, vec![request]).await?;
+        let answer = answers.first().ok_or_else(Problem::internal)?;
+        asked.render(answer, self.reader().epoch()).map_err(|problem| self.with_longest_wait(problem, &asked))
+    }
+
+    /// A wait that is too long is refused with the longest that the kind allows, so that a client can ask anew.
+    pub(crate) fn with_longest_wait(&self, problem: Problem, asked: &Asked) -> Problem {
+        if problem.code != "invalid" || problem.more.get("field").is_none_or(|field| field != "wait_ms") {
+            return problem;
+        }
+        match self.policy(asked.collection.kind()) {
+            Ok(Some(policy)) => problem.with("max", policy.max_wait_ms),
+            _ => problem,
+        }
+    }
+
+    /// Asks on behalf of somebody who is ready to wait for held items: as long as they are there and known, and
+    /// the server does not stop. Leaving early leaves the queue.
+    pub(crate) async fn ask_patiently(
+        &self,
+        caller: &Caller,
+        line: &Line,
+        requests: Vec<Request>,
+    ) -> Result<Vec<Answer>, Problem> {
+        let collections: Vec<_> = requests.iter().map(|request| request.command.collection.clone()).collect();
+        let mut stopping = self.stopping();
+        let mut asking = std::pin::pin!(self.0.engine.execute_all(requests));
+        tokio::select! {
+            biased;
+            _ = stopping.wait_for(|stopping| *stopping) => {
+                return Err(Problem::from_refused(&Refused::Stopped, self.now_ms()));
+            }
+            () = self.identity().revoked(caller) => {}
+            // Nobody reads this answer.
+            () = line.cut() => return Err(Problem::from_refused(&Refused::Stopped, self.now_ms())),
+            answers = asking.as_mut() => return Ok(answers),
+        }
+        // What was granted in the same moment is let go, since nobody may hear of it.
+        let granted = asking.now_or_never().into_iter().flatten().zip(collections);
+        for (answer, collection) in granted {
+            if let Ok(Reply::Acquired { claim, .. }) = &answer.outcome {
+                self.ask(caller, collection, Verb::Release { claim: claim.number }, None).await;
+            }
+        }
+        Err(Problem::unauthenticated("the key, token or session is over"))
     }
 
     /// Reads what may take a while, away from the threads that answer everyone.

@@ -237,8 +237,9 @@ fn idempotency_key() -> utoipa::openapi::path::Parameter {
         .parameter_in(ParameterIn::Header)
         .required(Required::False)
         .description(Some(
-            "A retry with the same key and body gets the first answer, for a day, also after a restart. The key \
-             counts for this caller and the collection that the request is about.",
+            "A retry with the same key and body gets the first answer, for a day, also after a restart; another \
+             body is refused as `key_reused`. The key counts for this caller and the collection that the request is \
+             about, that of a batch for this caller: elsewhere the same key is another.",
         ))
         .schema(Some(text))
         .build()

@@ -11,9 +11,10 @@ use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::access::{Group, May, Rule, TABLE, is_socket_path, rule_of};
+use crate::access::{BATCH_PATH, EVENTS_PATH, Group, May, Rule, TABLE, is_socket_path, rule_of};
 use crate::front::Client;
 use crate::rate::{Allowance, Rates, Who};
+use crate::routes::events::wants_stream;
 use crate::{App, Caller, Problem, web};
 
 /// What the gate needs to know.
@@ -39,12 +40,14 @@ pub(crate) async fn pass(gate: &Gate, mut request: Request, next: Next) -> Respo
     if let Some(caller) = caller {
         request.extensions_mut().insert(caller);
     }
-    if is_socket(&request) {
-        // Each of its messages is counted too.
+    if counts_itself(&request) {
+        // Each of its messages, or of its commands, is counted too.
         request.extensions_mut().insert(gate.rates.clone());
     }
     let mut response = next.run(request).await;
-    if let Some(allowance) = allowance {
+    // What counted more knows better what is left.
+    let newer = response.extensions_mut().remove::<Allowance>();
+    if let Some(allowance) = newer.or(allowance) {
         allowance.write(response.headers_mut());
     }
     response
@@ -87,13 +90,21 @@ impl Gate {
                 return Err(problem);
             }
         };
-        let allowance = self.rates.check(rule.group, Who::of(caller.as_ref(), client.address))?;
+        // The same route, but as a stream it stays.
+        let is_stream = rule.path == EVENTS_PATH && wants_stream(request.headers());
+        let group = if is_stream { Group::Stream } else { rule.group };
+        let allowance = self.rates.check(group, Who::of(caller.as_ref(), client.address))?;
         Ok((caller, allowance))
     }
 }
 
 fn is_socket(request: &Request) -> bool {
     request.extensions().get::<MatchedPath>().is_some_and(|path| is_socket_path(path.as_str()))
+}
+
+fn counts_itself(request: &Request) -> bool {
+    is_socket(request)
+        || request.extensions().get::<MatchedPath>().is_some_and(|path| path.as_str() == BATCH_PATH)
 }
 
 fn has_bearer(request: &Request) -> bool {

@@ -72,6 +72,12 @@ impl Key {
         Self { key: Arc::from(key), fingerprint: self.fingerprint }
     }
 
+    /// The key for one command of a batch. It holds what the batch is, so that no command of another batch has it.
+    #[must_use]
+    pub(crate) fn batch_step(&self, index: usize) -> Self {
+        self.step(format_args!("{}\n{index}", self.fingerprint))
+    }
+
     /// As the engine takes it.
     pub fn idempotency(&self) -> Idempotency {
         Idempotency { key: self.key.clone(), fingerprint: self.fingerprint }

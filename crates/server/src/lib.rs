@@ -22,6 +22,7 @@ pub mod gateway;
 mod idempotency;
 pub mod identity;
 pub mod limits;
+mod line;
 pub mod log;
 mod metrics;
 mod net;

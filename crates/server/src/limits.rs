@@ -110,3 +110,13 @@ pub const SOCKET_ID_BYTES_MAX: usize = 128;
 pub const SOCKET_CLOSE_MAX: Duration = Duration::from_secs(5);
 /// The head of a runner's answer. Its body is an analysis' result, which has a limit of its own.
 pub const RUNNER_HEAD_BYTES_MAX: usize = 16 * 1024;
+/// How often a line is looked at that has something on it which nobody reads: whoever left is gone from the queue
+/// after this.
+pub const LINE_LOOK_EVERY: Duration = Duration::from_millis(500);
+/// What is read from a connection at once. A request's head fits twice.
+pub const READ_BYTES_MAX: usize = 16 * 1024;
+/// Documents in one page, in bytes: the row that passes this is the page's last. A thousand rows of 64 KiB would
+/// otherwise be held in memory for each of many callers.
+pub const PAGE_BYTES_MAX: usize = 1024 * 1024;
+/// Rows that a page reads at once, since it may end before the next.
+pub const PAGE_READ_ROWS: usize = 100;

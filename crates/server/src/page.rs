@@ -3,7 +3,7 @@
 
 use tenure_engine::{Page, Reader, StoreError};
 
-use crate::limits::SCAN_MAX;
+use crate::limits::{PAGE_BYTES_MAX, PAGE_READ_ROWS, SCAN_MAX};
 use crate::{App, Problem};
 
 /// What a page was asked for, and how far it got.
@@ -15,13 +15,14 @@ pub(crate) struct Scan<C> {
 }
 
 impl<C: Clone + Send + 'static> Scan<C> {
-    /// Reads until the page is full, the list ends, or enough has been looked at. Gives the rows that were
-    /// kept, and where the next page begins.
+    /// Reads until the page is full, in rows or in bytes, the list ends, or enough has been looked at. Gives the
+    /// rows that were kept, and where the next page begins. `weigh` says about how many bytes a row takes.
     pub(crate) async fn run<R, T>(
         self,
         app: &App,
         read: impl Fn(&dyn Reader, Option<&C>, usize) -> Result<Page<R>, StoreError> + Clone + Send + 'static,
         cursor: impl Fn(&R) -> C,
+        weigh: impl Fn(&R) -> usize,
         mut keep: impl FnMut(R) -> Result<Option<T>, Problem>,
     ) -> Result<(Vec<T>, Option<C>), Problem>
     where
@@ -29,16 +30,20 @@ impl<C: Clone + Send + 'static> Scan<C> {
     {
         let Self { limit, mut after } = self;
         let mut kept = Vec::new();
-        let mut scanned = 0;
+        let (mut scanned, mut bytes) = (0, 0);
         loop {
             let (read, from) = (read.clone(), after.clone());
-            let page = app.read(move |reader| read(reader, from.as_ref(), limit)).await?;
+            let rows = limit.min(PAGE_READ_ROWS);
+            let page = app.read(move |reader| read(reader, from.as_ref(), rows)).await?;
             let count = page.rows.len();
             scanned += count;
             for (index, row) in page.rows.into_iter().enumerate() {
-                let place = cursor(&row);
-                kept.extend(keep(row)?);
-                if kept.len() == limit {
+                let (place, weight) = (cursor(&row), weigh(&row));
+                if let Some(row) = keep(row)? {
+                    kept.push(row);
+                    bytes += weight;
+                }
+                if kept.len() == limit || bytes >= PAGE_BYTES_MAX {
                     let more = page.more || index + 1 < count;
                     return Ok((kept, more.then_some(place)));
                 }

@@ -104,7 +104,21 @@ impl Rates {
     pub(crate) fn check(&self, group: Group, who: Who) -> Result<Option<Allowance>, Problem> {
         let Some(name) = group.name() else { return Ok(None) };
         let Some(limiter) = self.0.get(name) else { return Ok(None) };
-        limiter.check(name, who).map(Some)
+        limiter.check(name, who, NonZeroU32::MIN).map(Some)
+    }
+
+    /// Counts so many more than the one that was counted, or as many as can ever be had at once.
+    pub(crate) fn check_many(
+        &self,
+        group: Group,
+        who: Who,
+        count: usize,
+    ) -> Result<Option<Allowance>, Problem> {
+        let Some(name) = group.name() else { return Ok(None) };
+        let Some(limiter) = self.0.get(name) else { return Ok(None) };
+        // One is counted already.
+        let count = u32::try_from(count).unwrap_or(u32::MAX).min(limiter.burst - 1);
+        NonZeroU32::new(count).map(|count| limiter.check(name, who, count)).transpose()
     }
 
     /// Forgets who has been quiet. Called now and then.
@@ -148,9 +162,11 @@ impl Limiter {
         })
     }
 
-    fn check(&self, name: &str, who: Who) -> Result<Allowance, Problem> {
+    fn check(&self, name: &str, who: Who, count: NonZeroU32) -> Result<Allowance, Problem> {
         let who = if self.is_crowded() { Who::Crowd } else { who };
-        match self.keyed.check_key(&who) {
+        // It is never more than the burst, which is all that this could refuse by itself.
+        let checked = self.keyed.check_key_n(&who, count).map_err(|_| Problem::internal())?;
+        match checked {
             Ok(state) => {
                 let left = state.remaining_burst_capacity();
                 let full_in = self.period.saturating_mul(self.burst.saturating_sub(left));

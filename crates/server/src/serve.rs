@@ -14,6 +14,7 @@ use tenure_apps::files::Folder;
 use tenure_apps::payments::{BAC_CREDOMATIC, FileVault, Till};
 use tenure_engine::{Engine, StoreError};
 use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::App;
 use crate::accept::{self, Limits};
@@ -77,6 +78,7 @@ pub struct Server {
     first_key: Option<MadeKey>,
     /// The demonstration's gateway, as long as the server runs.
     fake: Option<FakeGateway>,
+    hangups: Option<Signal>,
 }
 
 impl Server {
@@ -88,6 +90,8 @@ impl Server {
         let workshop = config.workshop().map_err(ServeError::Config)?;
         let settings = config.identity().map_err(ServeError::Config)?;
         let identity = Identity::new(engine.clone(), settings).map_err(ServeError::Identity)?;
+        // Before anyone can know that it runs: a hangup that nobody hears ends a process.
+        let hangups = hangups();
         let unbound = |source| ServeError::Listen { address: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(unbound)?;
         let address = listener.local_addr().map_err(unbound)?;
@@ -98,7 +102,7 @@ impl Server {
         let fake = open_till(config, &app, (tls.is_some(), address)).await?;
         let limits = config.accept_limits(&trusted);
         let rates = Rates::of(config.rate_groups(), [(Group::Reserve, config.rates.reserve.per_minute)]);
-        Ok(Self { app, listener, address, tls, limits, rates, trusted, first_key, fake })
+        Ok(Self { app, listener, address, tls, limits, rates, trusted, first_key, fake, hangups })
     }
 
     /// What the routes are built around.
@@ -123,11 +127,11 @@ impl Server {
 
     /// Answers until `shutdown` ends; then finishes what is in flight. Stopping the engine is the caller's.
     pub async fn run(self, routes: Router, shutdown: impl Future<Output = ()>) {
-        let Self { app, listener, address, tls, limits, rates, trusted, fake, .. } = self;
+        let Self { app, listener, address, tls, limits, rates, trusted, fake, hangups, .. } = self;
         let router = shield(routes, &app, rates.clone(), trusted);
         let settling = tokio::spawn(settler::run(app.clone()));
         let chores = tokio::spawn(chores(app.metrics().clone(), rates));
-        let reloads = tls.clone().map(|tls| tokio::spawn(reload_on_hangup(tls)));
+        let reloads = hangups.map(|hangups| tokio::spawn(reload_on_hangup(hangups, tls.clone())));
         tracing::info!(%address, tls = tls.is_some(), "listening");
         let drain_time = limits.drain_time;
         let accepting = accept::run(listener, router, tls, limits, app.metrics().clone(), app.stopping());
@@ -219,16 +223,21 @@ async fn chores(metrics: Metrics, rates: Rates) {
     }
 }
 
-async fn reload_on_hangup(tls: Tls) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut hangups = match signal(SignalKind::hangup()) {
-        Ok(hangups) => hangups,
-        Err(error) => {
+fn hangups() -> Option<Signal> {
+    let heard = signal(SignalKind::hangup());
+    heard
+        .inspect_err(|error| {
             tracing::warn!(%error, "SIGHUP cannot be heard: certificates are read only at start");
-            return;
-        }
-    };
+        })
+        .ok()
+}
+
+async fn reload_on_hangup(mut hangups: Signal, tls: Option<Tls>) {
     while hangups.recv().await.is_some() {
+        let Some(tls) = &tls else {
+            tracing::info!("SIGHUP: there is no certificate to read again");
+            continue;
+        };
         match tls.reload() {
             Ok(()) => tracing::info!("the certificate was read again"),
             Err(error) => tracing::error!(%error, "the new certificate is bad; the old one goes on serving"),

@@ -6,4 +6,5 @@ mod process;
 mod raffle;
 mod run;
 mod serve;
+mod watching;
 mod worker;

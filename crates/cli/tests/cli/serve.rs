@@ -95,3 +95,15 @@ fn a_second_server_on_the_same_folder_is_refused() {
     assert_eq!(code(&second), 1);
     assert!(!second.stderr.is_empty());
 }
+
+/// SIGHUP reads certificates again; where there are none it does nothing, and never ends the server.
+#[test]
+fn a_hangup_does_not_end_a_server_without_certificates() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut server = Server::start(folder.path());
+    for _ in 0..3 {
+        send(&server.child, Signal::HUP);
+        assert_eq!(server.json(&["ls", "--json"]), serde_json::json!([]));
+    }
+    assert!(server.child.try_wait().expect("known").is_none());
+}

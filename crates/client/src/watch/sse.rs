@@ -1,4 +1,5 @@
-//! Server-sent events out of bytes, however they are cut.
+//! Server-sent events out of bytes, however they are cut. A snapshot's data is skipped as it comes: it is one line
+//! with the whole collection on it, and whoever wants the rows reads them.
 
 /// The longest line that is read; an event is smaller.
 const LINE_BYTES_MAX: usize = 1 << 20;
@@ -17,24 +18,41 @@ pub(super) struct Parser {
     message: Message,
 }
 
+/// The event whose data is not kept.
+const SKIPPED: &str = "snapshot";
+
 impl Parser {
     /// The messages that these bytes complete.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Result<Vec<Message>, &'static str> {
         let mut messages = Vec::new();
         let mut rest = bytes;
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-            self.line.extend_from_slice(&rest[..end]);
+            self.add(&rest[..end]);
             rest = &rest[end + 1..];
             let line = std::mem::take(&mut self.line);
             let line = line.strip_suffix(b"\r").unwrap_or(&line);
             let line = std::str::from_utf8(line).map_err(|_| "the stream is not UTF-8")?;
             messages.extend(self.take(line));
         }
-        self.line.extend_from_slice(rest);
+        self.add(rest);
         if self.line.len() > LINE_BYTES_MAX || self.message.data.len() > LINE_BYTES_MAX {
             return Err("a line of the stream does not end");
         }
         Ok(messages)
+    }
+
+    /// Takes more of a line, or passes over it.
+    fn add(&mut self, bytes: &[u8]) {
+        const DATA: &[u8] = b"data:";
+        if self.message.event != SKIPPED {
+            return self.line.extend_from_slice(bytes);
+        }
+        // As much as tells which field it is.
+        let head = DATA.len().saturating_sub(self.line.len()).min(bytes.len());
+        self.line.extend_from_slice(&bytes[..head]);
+        if self.line != DATA {
+            self.line.extend_from_slice(&bytes[head..]);
+        }
     }
 
     fn take(&mut self, line: &str) -> Option<Message> {
@@ -78,6 +96,21 @@ mod tests {
             messages.extend(parser.feed(&text.as_bytes()[cut..]).unwrap());
             assert_eq!(messages, whole, "cut at {cut}");
         }
+    }
+
+    #[test]
+    fn a_snapshot_is_passed_over_however_large_it_is_and_however_it_is_cut() {
+        let mut parser = Parser::default();
+        assert_eq!(parser.feed(b"id: 1-7\nevent: snapshot\nda").unwrap(), []);
+        assert_eq!(parser.feed(b"ta: {\"items\":[").unwrap(), []);
+        for _ in 0..40 {
+            assert_eq!(parser.feed(&vec![b'x'; 100_000]).unwrap(), []);
+            assert!(parser.line.len() < 10);
+        }
+        let rest = parser.feed(b"]}\n\nid: 1-8\ndata: {}\n\n").unwrap();
+        assert_eq!((rest[0].event.as_str(), rest[0].data.as_str()), ("snapshot", ""));
+        assert_eq!(rest[0].id.as_deref(), Some("1-7"));
+        assert_eq!((rest[1].id.as_deref(), rest[1].data.as_str()), (Some("1-8"), "{}"));
     }
 
     #[test]

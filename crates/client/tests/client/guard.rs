@@ -218,3 +218,22 @@ async fn by_hand_nothing_is_renewed_unless_somebody_does() {
     let lost = soon(claim.lost()).await;
     assert!(matches!(lost, Lost::OutOfReach { .. }), "{lost:?}");
 }
+
+/// E5: a wait that is longer than the kind allows is asked for in pieces that it does.
+#[tokio::test]
+async fn e05_a_long_wait_keeps_to_what_the_policy_allows() {
+    let (server, client) = start().await;
+    let mut policy = client.policy("lock").await.expect("a policy").policy;
+    policy.max_wait_ms = 1_000;
+    client.set_policy("lock", &policy).await.expect("set");
+    let held = client.acquire("lock/jobs", ["nightly"]).await.expect("claimed");
+    let other = client.clone();
+    let waiting =
+        tokio::spawn(async move { other.acquire("lock/jobs", ["nightly"]).wait(30 * SECOND).await });
+    let key = tenure_core::CollectionKey::new("lock/jobs").expect("a name");
+    let item = tenure_core::ItemId::new("nightly").expect("a name");
+    until(async || server.engine.waiting(&key, &item) == 1).await;
+    held.release().await.expect("released");
+    let claim = soon(waiting).await.expect("no panic").expect("claimed");
+    assert!(claim.is_held());
+}

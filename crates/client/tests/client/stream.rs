@@ -7,6 +7,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
 
+use crate::support::{ADMIN, Server};
+
 /// Answers each connection with the next of these bodies, and notes what was asked.
 async fn answering(answers: Vec<String>) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -49,6 +51,7 @@ fn short(watched: &Watched) -> String {
     match watched {
         Watched::Event(event) => event.seq.to_string(),
         Watched::Resync(Cursor { epoch, seq }) => format!("resync {epoch}-{seq}"),
+        Watched::Away => "away".to_owned(),
     }
 }
 
@@ -72,11 +75,11 @@ async fn e2_a_broken_stream_goes_on_where_it_broke() {
     let client = Client::new(&url, "key").expect("a client");
     let mut watch = client.watch("lock/jobs", Since::Seq(0)).expect("a stream");
     let mut heard = Vec::new();
-    while heard.len() < 6 {
+    while heard.len() < 8 {
         let next = tokio::time::timeout(std::time::Duration::from_secs(20), watch.next()).await;
         heard.push(short(&next.expect("it never came").expect("a stream").expect("an event")));
     }
-    assert_eq!(heard, ["1", "2", "3", "resync 4-90", "resync 5-7", "8"]);
+    assert_eq!(heard, ["1", "2", "away", "3", "resync 4-90", "away", "resync 5-7", "8"]);
     let asked = asked.lock().await;
     let resumes: Vec<_> = asked
         .iter()
@@ -98,4 +101,32 @@ async fn a_refusal_ends_the_stream() {
     let error = watch.next().await.expect("an answer").expect_err("a refusal");
     assert_eq!(error.code(), Some("not_found"));
     assert!(watch.next().await.is_none());
+}
+
+/// E2, I8: a number that means nothing any more is told, however large the snapshot is that follows, and what
+/// happens next comes.
+#[tokio::test]
+async fn e2_a_real_server_tells_that_events_are_missing() {
+    let server = Server::start().await;
+    let admin = Client::new(&server.url(), ADMIN).expect("a client");
+    let large = serde_json::json!("x".repeat(60_000));
+    let mut held = Vec::new();
+    for number in 0..20 {
+        let acquire = admin.acquire("lock/jobs", [format!("i{number}")]).data(large.clone());
+        held.push(acquire.by_hand().await.expect("claimed"));
+    }
+    let key = tenure_core::CollectionKey::new("lock/jobs").expect("a name");
+    for (epoch, seq) in [(9, 1), (1, 5_000)] {
+        let since = Since::Cursor(Cursor { epoch, seq });
+        let mut watch = admin.watch("lock/jobs", since).expect("a stream");
+        let heard = async |watch: &mut tenure_client::Watch| {
+            let next = tokio::time::timeout(std::time::Duration::from_secs(20), watch.next()).await;
+            short(&next.expect("it never came").expect("a stream").expect("an event"))
+        };
+        let newest = server.engine.reader().collection(&key).expect("read").expect("there").seq;
+        assert_eq!(heard(&mut watch).await, format!("resync 1-{newest}"), "from {epoch}-{seq}");
+        let next = admin.acquire("lock/jobs", [format!("new-{epoch}")]).by_hand();
+        held.push(next.await.expect("claimed"));
+        assert_eq!(heard(&mut watch).await, (newest + 1).to_string(), "from {epoch}-{seq}");
+    }
 }

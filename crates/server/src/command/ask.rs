@@ -63,6 +63,13 @@ impl Stated {
     }
 }
 
+impl Asked {
+    /// The answer may wait for held items.
+    pub(crate) fn waits(&self) -> bool {
+        matches!(&self.verb, Verb::Acquire(acquire) if acquire.wait_ms.is_some_and(|wait_ms| wait_ms > 0))
+    }
+}
+
 fn asked(op: Op, collection: CollectionKey, verb: Verb) -> Asked {
     Asked { op, collection, verb, stated: Stated::Nothing }
 }

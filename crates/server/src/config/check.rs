@@ -46,6 +46,9 @@ impl Config {
                 "is open to the network without TLS, and no trusted proxy is named that would add it";
             warnings.push(ConfigError::new("listen", reason));
         }
+        if let Some(danger) = self.demo_danger() {
+            warnings.push(ConfigError::new("demo", danger));
+        }
         if self.database_url.is_some() && self.secret.is_none() && self.secret_file.is_none() {
             let reason = "is not set: a retried POST /v1/keys cannot be answered by another node";
             warnings.push(ConfigError::new("secret", reason));
@@ -59,6 +62,15 @@ impl Config {
             warnings.push(ConfigError::new("jobs.runner_url", reason));
         }
         warnings
+    }
+
+    /// The demonstration where others can reach it: it lets everyone in, without a key.
+    pub fn demo_danger(&self) -> Option<&'static str> {
+        let is_open = self.demo && !self.listen.ip().is_loopback();
+        is_open.then_some(
+            "lets everyone who can reach this address in as anybody, an administrator included, without a key; \
+             listen on 127.0.0.1, or leave it out",
+        )
     }
 
     /// The folder with uploaded files.

@@ -323,7 +323,7 @@ impl Provider for PowerTranz {
         let inner = self.0.clone();
         Box::pin(async move {
             let refund = Refund {
-                is_refund: true,
+                gives_back: true,
                 transaction_identifier: bill.number.clone(),
                 total_amount: number(bill.amount),
                 currency_code: bill.amount.currency.number().to_owned(),

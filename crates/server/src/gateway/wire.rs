@@ -36,7 +36,7 @@ pub(super) struct HostedPage {
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Refund {
     #[serde(rename = "Refund")]
-    pub(super) is_refund: bool,
+    pub(super) gives_back: bool,
     pub(super) transaction_identifier: String,
     pub(super) total_amount: Box<RawValue>,
     pub(super) currency_code: String,

@@ -26,6 +26,13 @@ pub(crate) struct KeyDocument {
     pub(crate) created_at_ms: i64,
 }
 
+impl KeyDocument {
+    /// It can make and revoke keys. An administrator of some kinds cannot, and would be locked out with all others.
+    fn manages_keys(&self) -> bool {
+        self.role == Role::Admin && self.kinds.is_none()
+    }
+}
+
 /// A key to make.
 #[derive(Clone, Debug)]
 pub struct NewKey {
@@ -156,6 +163,15 @@ impl Identity {
     /// Revokes a key: it opens nothing from here on, and what it opened is closed.
     pub(crate) async fn revoke_key(&self, actor: &Principal, id: &str) -> Result<(), Problem> {
         let item = ItemId::new(id).map_err(|_| Problem::not_found("key", id))?;
+        // One at a time: of two administrators who revoke each other, one stays.
+        let _turn = self.revoking().lock().await;
+        let mut others = self.keys().filter(KeyDocument::manages_keys);
+        let before = others.len();
+        others.retain(|(other, _)| *other != item);
+        if others.is_empty() && before > 0 {
+            let detail = "this is the last key of an administrator of all kinds: make another first";
+            return Err(Problem::new(axum::http::StatusCode::CONFLICT, "conflict", detail));
+        }
         let delete = documents::delete(item, Expect::Any);
         documents::write(self.engine(), documents::KEYS, actor, delete, None).await.map_err(|problem| {
             if problem.code == "not_found" { Problem::not_found("key", id) } else { problem }
@@ -200,7 +216,7 @@ impl Identity {
     /// is returned to be shown once. Does nothing once there is an administrator's key.
     pub async fn bootstrap(&self, own: Option<Secret>) -> Result<Option<MadeKey>, Error> {
         let known = own.as_ref().is_some_and(|secret| matches!(self.caller_of_key(secret), Ok(Some(_))));
-        if known || !self.keys().filter(|key| key.role == Role::Admin).is_empty() {
+        if known || !self.keys().filter(KeyDocument::manages_keys).is_empty() {
             if own.is_some() && !known {
                 tracing::warn!("TENURE_ADMIN_KEY is not used: there are administrator's keys already");
             }

@@ -122,6 +122,8 @@ struct Inner {
     jwt: Option<jwt::Jwt>,
     keys: Arc<mirror::Mirror<keys::KeyDocument>>,
     sessions: Arc<mirror::Mirror<sessions::SessionDocument>>,
+    /// Held while a key is revoked.
+    revoking: tokio::sync::Mutex<()>,
     /// Stopped when the last clone is dropped.
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -146,7 +148,8 @@ impl Identity {
         let jwt = settings.jwt.clone().map(jwt::Jwt::new).transpose()?;
         let keys = Arc::new(mirror::Mirror::new(documents::collection(documents::KEYS)));
         let sessions = Arc::new(mirror::Mirror::new(documents::collection(documents::SESSIONS)));
-        Ok(Self(Arc::new(Inner { engine, settings, jwt, keys, sessions, tasks: Mutex::default() })))
+        let (revoking, tasks) = Default::default();
+        Ok(Self(Arc::new(Inner { engine, settings, jwt, keys, sessions, revoking, tasks })))
     }
 
     /// A key of the server's own secret, for this purpose alone.
@@ -293,6 +296,10 @@ impl Identity {
 
     fn keys(&self) -> &Arc<mirror::Mirror<keys::KeyDocument>> {
         &self.0.keys
+    }
+
+    fn revoking(&self) -> &tokio::sync::Mutex<()> {
+        &self.0.revoking
     }
 
     fn sessions(&self) -> &Arc<mirror::Mirror<sessions::SessionDocument>> {

@@ -185,7 +185,8 @@ async fn create_key(
 
 /// Revoke a key
 ///
-/// It opens nothing more, on every node, and its sessions and sockets are closed.
+/// It opens nothing more, on every node, and its sessions and sockets are closed. The last key of an administrator of
+/// all kinds stays: without it nobody could make another.
 #[utoipa::path(delete, path = "/v1/keys/{id}", tag = "identity",
     params(("id" = String, Path, description = "The key's id.", example = "key_1f2e3d4c5b6a7988")),
     responses((status = 204, description = "It is revoked.")))]

@@ -99,7 +99,8 @@ pub(crate) async fn list_audit(
     let cursor = |(key, sealed): &Row| (sealed.event.at_ms, key.clone(), sealed.event.seq);
     let asked = query.action.as_deref();
     let keep = |row: Row| Ok(is_visible(&caller, asked, &row).then_some(row));
-    let (rows, next) = Scan { limit, after }.run(&app, read, cursor, keep).await?;
+    let weigh = |(_, sealed): &Row| sealed.bytes.len();
+    let (rows, next) = Scan { limit, after }.run(&app, read, cursor, weigh, keep).await?;
     let next = next.map(|(at_ms, key, seq)| format!("{at_ms}~{}~{}~{seq}", key.kind(), key.name()));
     let rows = rows.iter().map(|(collection, sealed)| AuditView(EventView { collection, sealed }));
     Rendered::json(&AuditPage { rows: rows.collect(), next })

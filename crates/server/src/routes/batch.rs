@@ -2,19 +2,27 @@
 
 use std::fmt::Write;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tenure_core::{Command, Refusal, Reply, Verb};
+use tenure_core::{CollectionKey, Command, Expect, ItemId, Refusal, Reply, Verb};
 use tenure_engine::{Answer, Refused, Request};
 use utoipa::ToSchema;
 
 use crate::body::{self, LargeBody};
 use crate::command::{Asked, CommandSchema, Rendered, parse};
+use crate::front::Client;
 use crate::idempotency::Key;
 use crate::limits::BATCH_COMMANDS_MAX;
-use crate::{App, Caller, Problem, schema};
+use crate::line::Line;
+use crate::rate::{Rates, Who};
+use crate::{App, Caller, Group, Problem, schema};
+
+/// Where it is kept which key is used for which batch. Nothing is ever written there.
+const BATCHES: &str = "tenure/batches";
 
 /// Many commands.
 #[derive(Deserialize, ToSchema)]
@@ -58,33 +66,53 @@ pub(crate) struct StepAnswer {
 ///
 /// Each is carried out by itself and answered in order, also when others are refused. With `atomic` they
 /// are carried out together or not at all, on one collection, without waiting; the refusal then names the
-/// command as `index`. The idempotency key counts for each command: a retry carries out those that are
-/// left and answers the others as before.
+/// command as `index`. A retry with the same idempotency key carries out those that are left and answers the
+/// others as before; the key with other commands is refused before any of them is carried out. A batch counts
+/// against the rate as its commands would.
 #[utoipa::path(post, path = "/v1/batch", tag = "batch", request_body = BatchBody<'static>,
     responses((status = 200, description = "The answers, in order.", body = BatchAnswers)))]
 pub(crate) async fn run_batch(
     State(app): State<App>,
     caller: Caller,
+    client: Client,
+    line: Line,
+    rates: Option<Extension<Rates>>,
     LargeBody { bytes, key }: LargeBody,
-) -> Result<Rendered, Problem> {
+) -> Result<Response, Problem> {
     let BatchBody { commands, atomic } = body::parse(&bytes, "body")?;
     if commands.is_empty() || commands.len() > BATCH_COMMANDS_MAX {
         return Err(Problem::invalid("commands", "a batch has 1 to 1,000 commands"));
     }
+    // The gate has counted the request itself.
+    let allowance = match (rates, commands.len() - 1) {
+        (None, _) | (_, 0) => None,
+        (Some(Extension(rates)), more) => {
+            rates.check_many(Group::Write, Who::of(Some(&caller), client.address), more)?
+        }
+    };
     let steps = commands.iter().map(|command| parse(&app, command.get(), &caller));
-    if atomic {
+    let rendered = if atomic {
         run_atomic(&app, &caller, steps, key.as_ref()).await
     } else {
-        run_each(&app, &caller, steps.collect(), key.as_ref()).await
+        run_each(&app, &caller, &line, steps.collect(), key.as_ref()).await
+    };
+    let mut response = rendered.into_response();
+    if let Some(allowance) = allowance {
+        response.extensions_mut().insert(allowance);
     }
+    Ok(response)
 }
 
 async fn run_each(
     app: &App,
     caller: &Caller,
+    line: &Line,
     steps: Vec<Result<Asked, Problem>>,
     key: Option<&Key>,
 ) -> Result<Rendered, Problem> {
+    if let Some(key) = key {
+        register(app, caller, key).await?;
+    }
     let requests = steps.iter().enumerate().filter_map(|(index, step)| {
         let asked = step.as_ref().ok()?;
         let command = Command {
@@ -92,35 +120,52 @@ async fn run_each(
             actor: caller.principal.clone(),
             verb: asked.verb.clone(),
         };
-        Some(Request { command, idempotency: key.map(|key| key.step(index).idempotency()) })
+        Some(Request { command, idempotency: key.map(|key| key.batch_step(index).idempotency()) })
     });
-    let mut requests: Vec<_> = requests.collect();
-    let mut answers = Vec::with_capacity(requests.len());
-    if key.is_some() && requests.len() > 1 {
-        // The first goes alone: should the key belong to another request, nothing else is carried out.
-        let rest = requests.split_off(1);
-        answers.extend(app.engine().execute_all(requests).await);
-        check_key(&answers)?;
-        requests = rest;
-    }
-    answers.extend(app.engine().execute_all(requests).await);
-    check_key(&answers)?;
+    let requests: Vec<_> = requests.collect();
+    let answers = if steps.iter().flatten().any(Asked::waits) {
+        app.ask_patiently(caller, line, requests).await?
+    } else {
+        app.engine().execute_all(requests).await
+    };
+    check_running(&answers)?;
     let epoch = app.reader().epoch();
     let mut answers = answers.iter();
     let rendered = steps.into_iter().map(|step| match (step, &mut answers) {
         (Err(problem), _) => Err(problem),
         (Ok(asked), answers) => match answers.next() {
-            Some(answer) => asked.render(answer, epoch),
+            Some(answer) => {
+                asked.render(answer, epoch).map_err(|problem| app.with_longest_wait(problem, &asked))
+            }
             None => Err(Problem::internal()),
         },
     });
     written(rendered)
 }
 
-/// A key of another request, or of one that still runs, answers the whole batch.
-fn check_key(answers: &[Answer]) -> Result<(), Problem> {
+/// Keeps for which batch the caller uses this key, before anything of it is carried out; refused if it was used
+/// for another. The commands' own keys could not tell: each is kept with its own collection, and those of
+/// malformed commands are not kept at all.
+async fn register(app: &App, caller: &Caller, key: &Key) -> Result<(), Problem> {
+    // The engine keeps the answer to every request with a key, also a refusal, which changes nothing: and
+    // this item is never there.
+    let (collection, item) = (CollectionKey::new(BATCHES)?, ItemId::new("none")?);
+    let verb = Verb::DeleteItem { item, expect: Expect::Present, guard: None };
+    let answer = app.ask(caller, collection, verb, Some(&key.step("batch"))).await;
+    match &answer.outcome {
+        Err(Refused::Rule(Refusal::NotFound { .. })) => Ok(()),
+        Err(refused) => Err(Problem::from_refused(refused, answer.server_time_ms)),
+        Ok(_) => {
+            tracing::error!("a batch's mark was answered as something else");
+            Err(Problem::internal())
+        }
+    }
+}
+
+/// A command whose first request still waits answers the whole batch.
+fn check_running(answers: &[Answer]) -> Result<(), Problem> {
     let refused = answers.iter().find_map(|answer| match &answer.outcome {
-        Err(refused @ (Refused::KeyReused | Refused::InProgress)) => Some((refused, answer.server_time_ms)),
+        Err(refused @ Refused::InProgress) => Some((refused, answer.server_time_ms)),
         _ => None,
     });
     refused.map_or(Ok(()), |(refused, now_ms)| Err(Problem::from_refused(refused, now_ms)))
@@ -149,6 +194,9 @@ async fn run_atomic(
     let Some(collection) = group.first().map(|asked| asked.collection.clone()) else {
         return Err(Problem::internal());
     };
+    if let Some(key) = key {
+        register(app, caller, key).await?;
+    }
     let verbs = group.iter().map(|asked| asked.verb.clone()).collect();
     let answer = app.ask(caller, collection, Verb::Group(verbs), key).await;
     let now_ms = answer.server_time_ms;

@@ -13,6 +13,7 @@ use crate::body::Body;
 use crate::command::{
     AcquireBody, AddItemBody, CompleteBody, HeartbeatBody, NoBody, NudgeBody, Rendered, no_body,
 };
+use crate::line::Line;
 use crate::page::Scan;
 use crate::params::{AtClaim, AtClaimItem, Nothing, Query, page_size};
 use crate::problem::from_store;
@@ -23,7 +24,8 @@ use crate::{App, Caller, Problem, schema};
 /// Claim items
 ///
 /// All of them or none. A claim that the caller already has on them is renewed. With `wait_ms` the answer
-/// waits for held items, first come first served; who disconnects leaves the queue.
+/// waits for held items, first come first served; who disconnects leaves the queue. A wait beyond what the kind
+/// allows is refused with that as `max`.
 #[utoipa::path(post, path = "/v1/claims", tag = "claims", request_body = AcquireBody,
     responses(
         (status = 201, description = "Granted.", body = ClaimView<'static>, headers(("Location" = String))),
@@ -32,11 +34,12 @@ use crate::{App, Caller, Problem, schema};
 pub(crate) async fn create_claim(
     State(app): State<App>,
     caller: Caller,
+    line: Line,
     Body { value, key }: Body<AcquireBody>,
 ) -> Result<Rendered, Problem> {
     let asked = value.ask();
     caller.check_kind(asked.collection.kind())?;
-    app.answer(&caller, asked, key.as_ref()).await
+    app.answer_patiently(&caller, &line, asked, key.as_ref()).await
 }
 
 /// Which claims.
@@ -111,7 +114,8 @@ pub(crate) async fn list_claims(
         let wanted = query.state.is_none_or(|state| claim.state == state);
         Ok(wanted.then_some((collection, claim)))
     };
-    let (rows, next) = scan.run(&app, read, cursor, keep).await?;
+    let weigh = |row: &ClaimRow| row.claim.data.as_ref().map_or(0, |data| data.as_str().len());
+    let (rows, next) = scan.run(&app, read, cursor, weigh, keep).await?;
     let claims = rows.iter().map(|(key, claim)| ClaimView::of(key, claim, now_ms)).collect();
     Rendered::json(&ClaimsView { claims, next, server_time: rfc3339(now_ms) })
 }

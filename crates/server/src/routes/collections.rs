@@ -63,7 +63,7 @@ pub(crate) async fn list_collections(
     let scan = Scan { limit, after: query.after };
     let read = |reader: &dyn Reader, after: Option<&CollectionKey>, limit| reader.collections(after, limit);
     let keep = |row: Row| Ok(wanted(&row.0).then_some(row));
-    let (rows, next) = scan.run(&app, read, |row: &Row| row.0.clone(), keep).await?;
+    let (rows, next) = scan.run(&app, read, |row: &Row| row.0.clone(), |_| 0, keep).await?;
     let epoch = app.reader().epoch();
     let collections = rows.iter().map(|(key, head)| CollectionView::of(key, head, epoch)).collect();
     Rendered::json(&CollectionsView { collections, next })

@@ -4,10 +4,12 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use tenure_engine::EventPage;
+use tenure_core::CollectionKey;
+use tenure_engine::{EventPage, Reader, StoreError};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::command::Rendered;
+use crate::limits::{PAGE_BYTES_MAX, PAGE_READ_ROWS};
 use crate::params::{At, Query, page_size};
 use crate::problem::from_store;
 use crate::stream::{Cursor, sse};
@@ -54,8 +56,8 @@ pub(crate) struct EventsView<'a> {
 ///
 /// With `Accept: text/event-stream` the same events come as a live stream: `id: <epoch>-<seq>`,
 /// `event: <type>`, `data: {…}`. Without `since` and `Last-Event-ID` it begins with `event: snapshot`. Where
-/// the number means nothing any more it says `event: resync`, with a `reason`, and a snapshot follows. A
-/// comment every 15 seconds shows that it is alive. It ends when the server stops, to be resumed, and when
+/// the number means nothing any more it says `event: resync`, with a `reason` and the `epoch` and `seq` from
+/// which it goes on, and a snapshot follows. A comment every 15 seconds shows that it is alive. It ends when the server stops, to be resumed, and when
 /// the caller's key, token or session is over.
 #[utoipa::path(get, path = "/v1/collections/{kind}/{name}/events", tag = "events",
     params(At, EventsQuery,
@@ -88,7 +90,7 @@ pub(crate) async fn list_events(
         return Err(resync(epoch, newest).with("first", Option::<u64>::None));
     }
     let place = key.clone();
-    match app.read(move |reader| reader.events(&place, since, limit)).await? {
+    match app.read(move |reader| page_of(reader, &place, since, limit)).await? {
         EventPage::Resync { first, last } => Err(resync(epoch, last).with("first", first)),
         EventPage::Events(page) => {
             let number = |sealed: &std::sync::Arc<tenure_core::Sealed>| sealed.event.seq;
@@ -105,13 +107,44 @@ pub(crate) async fn list_events(
     }
 }
 
+/// Events up to a page's end, in number or in bytes.
+fn page_of(
+    reader: &dyn Reader,
+    key: &CollectionKey,
+    since: u64,
+    limit: usize,
+) -> Result<EventPage, StoreError> {
+    let (mut page, mut bytes, mut last) = (Vec::new(), 0, since);
+    loop {
+        let rows = (limit - page.len()).min(PAGE_READ_ROWS);
+        let events = match reader.events(key, last, rows)? {
+            EventPage::Events(events) => events,
+            // What was read before is as good as it was.
+            EventPage::Resync { .. } if !page.is_empty() => return Ok(EventPage::Events(page)),
+            resync @ EventPage::Resync { .. } => return Ok(resync),
+        };
+        let is_last = events.len() < rows;
+        for sealed in events {
+            (bytes, last) = (bytes + sealed.bytes.len(), sealed.event.seq);
+            page.push(sealed);
+            if page.len() == limit || bytes >= PAGE_BYTES_MAX {
+                return Ok(EventPage::Events(page));
+            }
+        }
+        if is_last {
+            return Ok(EventPage::Events(page));
+        }
+    }
+}
+
 /// The number means nothing here any more: start from the rows.
 pub(crate) fn resync(epoch: u64, last: u64) -> Problem {
     let detail = "these events are not retained, or the number is of another epoch; start anew";
     Problem::new(StatusCode::GONE, "resync", detail).with("epoch", epoch).with("last", last)
 }
 
-fn wants_stream(headers: &HeaderMap) -> bool {
+/// The events are to come as they happen.
+pub(crate) fn wants_stream(headers: &HeaderMap) -> bool {
     let accept = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut types = accept.flat_map(|value| value.split(','));
     types.any(|range| range.split(';').next().unwrap_or("").trim() == "text/event-stream")

@@ -77,7 +77,8 @@ pub(crate) async fn list_items(
         let wanted = query.held.is_none_or(|held| claim.is_some() == held);
         Ok(wanted.then_some((item, claim)))
     };
-    let (rows, next) = scan.run(&app, read, |item: &Arc<Item>| item.id.clone(), keep).await?;
+    let weigh = |item: &Arc<Item>| item.data.as_ref().map_or(0, |data| data.as_str().len());
+    let (rows, next) = scan.run(&app, read, |item: &Arc<Item>| item.id.clone(), weigh, keep).await?;
     let items = rows.iter().map(|(item, claim)| view(&key, item, claim.as_ref(), now_ms)).collect();
     Rendered::json(&ItemsView { items, next, server_time: rfc3339(now_ms) })
 }

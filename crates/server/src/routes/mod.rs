@@ -4,7 +4,7 @@ mod audit;
 mod batch;
 mod claims;
 mod collections;
-mod events;
+pub(crate) mod events;
 mod items;
 mod overrides;
 mod policies;

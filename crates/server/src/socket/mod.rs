@@ -30,6 +30,7 @@ use crate::identity::Secret;
 use crate::limits::{
     SOCKET_MESSAGE_BYTES_MAX, SOCKET_READ_BYTES, SOCKET_WRITE_BYTES, SOCKET_WRITE_BYTES_MAX,
 };
+use crate::line::Line;
 use crate::params::{At, Query, Raw};
 use crate::rate::Rates;
 use crate::stream::Cursor;
@@ -112,7 +113,8 @@ pub(crate) async fn open(
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "stopped", detail).retry(1));
     }
     let rates = parts.extensions.get::<Rates>().cloned();
-    let mut asked = Asked { app, key, from, caller, rates, address: client.address, is_raffle };
+    let line = Line::of(&parts.extensions);
+    let mut asked = Asked { app, key, from, caller, rates, address: client.address, is_raffle, line };
     if let Some(ticket) = query.ticket {
         let found = asked.app.identity().redeem(&Secret::new(ticket)).await;
         asked.caller = Some(session::admit(&asked, found)?);

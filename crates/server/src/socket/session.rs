@@ -17,6 +17,7 @@ use super::message::{self, Message};
 use super::pump::{Heard, Pump, Wants};
 use crate::apps::raffle::RaffleForm;
 use crate::limits::SOCKET_HELLO_MAX;
+use crate::line::Line;
 use crate::rate::{Rates, Who};
 use crate::stream::{Cursor, Live, Told};
 use crate::{App, Caller, Group, Problem};
@@ -32,6 +33,7 @@ pub(super) struct Asked {
     pub(super) address: IpAddr,
     /// Events read as they do on a raffle's page.
     pub(super) is_raffle: bool,
+    pub(super) line: Line,
 }
 
 /// Runs a socket to its end.
@@ -53,7 +55,7 @@ async fn live(asked: Asked, pump: &mut Pump, epoch: &mut u64) -> End {
         Ok(caller) => caller,
         Err(end) => return end,
     };
-    let Asked { app, key, from, rates, address, is_raffle, .. } = asked;
+    let Asked { app, key, from, rates, address, is_raffle, line, .. } = asked;
     let _present = is_raffle.then(|| app.audience().enter(&key));
     let who = Who::of(Some(&caller), address);
     let stream = match Live::open(&app, &key, from).await {
@@ -63,7 +65,8 @@ async fn live(asked: Asked, pump: &mut Pump, epoch: &mut u64) -> End {
     *epoch = stream.epoch();
     let over: Pin<Box<dyn Future<Output = End> + Send>> = Box::pin(over(app.clone(), caller.clone()));
     let over = FuturesUnordered::from_iter([over]);
-    let mut session = Session { app, caller, who, rates, stream, commands: Commands::default(), over };
+    let commands = Commands::default();
+    let mut session = Session { app, caller, who, rates, stream, commands, over, line };
     let end = session.follow(pump).await;
     *epoch = session.stream.epoch();
     end
@@ -130,6 +133,7 @@ struct Session {
     commands: Commands,
     /// One future, kept so that it is asked only when it was woken and not at each of the socket's events.
     over: FuturesUnordered<Pin<Box<dyn Future<Output = End> + Send>>>,
+    line: Line,
 }
 
 impl Session {
@@ -150,6 +154,8 @@ impl Session {
                     Heard::Changed => {}
                     Heard::End(end) => return end,
                 },
+                // Who is not read from cannot say that it leaves, and what it waits for is others' then.
+                () = self.line.cut(), if !wants.read => return End::Gone,
                 (id, answer) = self.commands.answer(&self.app) => {
                     self.answer(pump, &id, answer);
                     // A turn of the engine answers many: together they are one write.
@@ -165,7 +171,7 @@ impl Session {
                         }
                     }
                     Ok(Told::Snapshot(snapshot)) => pump.push_snapshot(snapshot),
-                    Ok(Told::Resync(why)) => {
+                    Ok(Told::Resync { why, .. }) => {
                         pump.forget_cursor();
                         pump.push_text(format!(r#"{{"type":"resync","reason":"{}"}}"#, why.word()));
                     }

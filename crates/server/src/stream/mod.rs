@@ -49,7 +49,12 @@ pub(crate) enum Told {
     /// One event.
     Event(EventText),
     /// The reader's number means nothing any more. A snapshot follows.
-    Resync(Why),
+    Resync {
+        /// Why it does not.
+        why: Why,
+        /// The number of the newest event that the snapshot shows.
+        seq: u64,
+    },
 }
 
 /// Why a reader has to start anew.
@@ -186,7 +191,7 @@ impl Live {
                 self.follows = false;
                 self.resumes = false;
                 self.app.metrics().resumed("resync");
-                Ok(Some(Told::Resync(why)))
+                Ok(Some(Told::Resync { why, seq: self.subscription.cursor() }))
             }
             Next::Snapshot => {
                 self.next = Next::Events;

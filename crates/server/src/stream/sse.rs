@@ -97,8 +97,12 @@ impl Reader {
                 text.extend(b"\n\n");
                 Some(Bytes::from(text))
             }
-            Ok(Told::Resync(why)) => {
-                Some(Bytes::from(format!("event: resync\ndata: {{\"reason\":\"{}\"}}\n\n", why.word())))
+            // Without an id: a browser that is cut off before the snapshot would come back with it, and the
+            // snapshot would never come.
+            Ok(Told::Resync { why, seq }) => {
+                let (reason, epoch) = (why.word(), self.live.epoch());
+                let data = format!(r#"{{"reason":"{reason}","epoch":{epoch},"seq":{seq}}}"#);
+                Some(Bytes::from(format!("event: resync\ndata: {data}\n\n")))
             }
             Ok(Told::Snapshot(snapshot)) => {
                 let head = format!("id: {}-{}\nevent: snapshot\ndata: ", snapshot.epoch(), snapshot.seq());

@@ -164,3 +164,41 @@ async fn e04_a_batch_with_a_key_is_answered_again_as_before() {
         s.get("ana", "/v1/collections/lock/jobs/items/d").await.status(404);
     }
 }
+
+/// E4, E6: behind a 422 nothing has changed, wherever the commands of either batch were about.
+#[tokio::test]
+async fn e04_a_reused_key_is_refused_before_anything_is_carried_out() {
+    let place =
+        |collection: &str, item: &str| json!({"op": "acquire", "collection": collection, "items": [item]});
+    let malformed = json!({"op": "acquire", "collection": "lock/jobs", "items": ["m"], "ttl_ms": -5});
+    let firsts = [
+        // The first step is malformed, or of another collection, or was refused.
+        json!([malformed, acquire(&["a"])]),
+        json!([{"op": "nonsense"}, acquire(&["a"])]),
+        json!([place("lock/other", "a"), acquire(&["a"])]),
+        json!([place("lock/other", "a")]),
+    ];
+    let seconds = [
+        json!([acquire(&["b"]), acquire(&["c"])]),
+        json!([place("lock/third", "b"), acquire(&["c"])]),
+        json!([{"op": "nonsense"}, acquire(&["b"]), place("lock/third", "c")]),
+        json!([acquire(&["b"])]),
+    ];
+    for first in &firsts {
+        for second in &seconds {
+            let s = Server::new();
+            let call = |commands: &Value| {
+                Call::new("ana", Method::POST, "/v1/batch").key("k").json(&json!({"commands": commands}))
+            };
+            let done = s.send(call(first)).await.status(200);
+            s.send(call(second)).await.code(422, "key_reused");
+            for (collection, item) in
+                [("lock/jobs", "b"), ("lock/jobs", "c"), ("lock/third", "b"), ("lock/third", "c")]
+            {
+                s.get("ana", &format!("/v1/collections/{collection}/items/{item}")).await.status(404);
+            }
+            let again = s.send(call(first)).await.status(200);
+            assert_eq!(done.bytes, again.bytes, "{first}");
+        }
+    }
+}

@@ -206,3 +206,42 @@ async fn an_items_id_may_have_any_text_in_the_path() {
     assert_eq!(s.put("ana", path, json!({})).await.status(201).json()["id"], "a b/c?á");
     assert_eq!(s.get("ana", path).await.status(200).json()["id"], "a b/c?á");
 }
+
+/// A page is bounded in bytes too: large documents come on more pages, and none is left out.
+#[tokio::test]
+async fn pages_of_large_documents_are_short_and_leave_nothing_out() {
+    let s = Server::new();
+    s.collection("image/p", &[]).await;
+    let large = "x".repeat(60_000);
+    for number in 0..40 {
+        let path = format!("/v1/collections/image/p/items/i{number:02}");
+        s.put("root", &path, json!({"data": large})).await.status(201);
+    }
+    for (path, list, cursor, from) in [
+        ("/v1/collections/image/p/items", "items", "next", "after"),
+        ("/v1/collections/image/p/events", "events", "last", "since"),
+        ("/v1/audit", "rows", "next", "cursor"),
+    ] {
+        let (mut found, mut pages, mut at) = (0, 0, String::new());
+        loop {
+            let page = s.get("root", &format!("{path}?limit=1000{at}")).await.status(200);
+            assert!(page.bytes.len() < 1_300_000, "{path}: {} bytes", page.bytes.len());
+            let page = page.json();
+            let rows = page[list].as_array().expect("rows").iter();
+            let count = rows.filter(|row| row.to_string().len() > 60_000).count();
+            found += count;
+            pages += 1;
+            let is_last =
+                if list == "events" { page["last"] == page["newest"] } else { page["next"].is_null() };
+            if is_last {
+                break;
+            }
+            assert!(count > 0, "{path}: a page without anything new");
+            at = format!("&{from}={}", page[cursor].to_string().trim_matches('"'));
+        }
+        assert_eq!(found, 40, "{path}");
+        assert!(pages >= 3, "{path}: {pages} pages");
+    }
+    // One that is larger than a page by itself still comes.
+    s.get("root", "/v1/collections/image/p/items?limit=1").await.status(200);
+}

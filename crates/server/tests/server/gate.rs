@@ -131,3 +131,35 @@ async fn guessing_keys_is_slowed_at_any_route() {
     assert_eq!(guess().await, "429 rate_limited");
     assert_eq!(world.ask(ADMIN, "GET", "/v1/keys", "").await.short(), "200", "a good key is not a guess");
 }
+
+/// R24: many commands in one request are many commands.
+#[tokio::test]
+async fn r24_a_batch_counts_as_its_commands_and_a_stream_of_events_as_a_stream() {
+    let rates = Rates::new([(Group::Write, rate(1, 10)), (Group::Stream, rate(1, 1))]);
+    let world = World::with(settings(), rates).await;
+    let (key, _) = world.key("editor").await;
+    let batch = |count: usize| {
+        let command = r#"{"op":"acquire","collection":"lock/a","items":["x"]}"#;
+        format!(r#"{{"commands":[{}]}}"#, vec![command; count].join(","))
+    };
+    let first = world.ask(&key, "POST", "/v1/batch", &batch(6)).await;
+    assert_eq!((first.short().as_str(), first.header("ratelimit")), ("200", "\"write\";r=4;t=6"));
+    let refused = world.ask(&key, "POST", "/v1/batch", &batch(6)).await;
+    assert_eq!(refused.short(), "429 rate_limited", "{}", refused.text);
+    assert!(refused.json()["retry_after"].as_u64().unwrap() >= 1);
+    assert_eq!(world.ask(&key, "POST", "/v1/batch", &batch(2)).await.short(), "200");
+    // More than can ever be had at once is all that can be had at once.
+    let (other, _) = world.key("worker").await;
+    assert_eq!(world.ask(&other, "POST", "/v1/batch", &batch(500)).await.short(), "200");
+    assert_eq!(world.ask(&other, "POST", "/v1/batch", &batch(1)).await.short(), "429 rate_limited");
+
+    let stream = async || {
+        let request = Request::builder().uri("/v1/collections/lock/a/events");
+        let request = request.header("authorization", format!("Bearer {key}"));
+        let request = request.header("accept", "text/event-stream").body(Body::empty()).unwrap();
+        world.router.clone().oneshot(request).await.unwrap().status().as_u16()
+    };
+    assert_eq!(stream().await, 200);
+    assert_eq!(stream().await, 429);
+    assert_eq!(world.ask(&key, "GET", "/v1/collections/lock/a/events", "").await.short(), "200");
+}

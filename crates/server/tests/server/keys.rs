@@ -164,3 +164,49 @@ async fn the_first_start_makes_one_key_and_the_next_none() {
     assert!(open().bootstrap(None).await.unwrap().is_none());
     assert!(open().bootstrap(Some(Secret::new(ADMIN))).await.unwrap().is_none());
 }
+
+/// Nobody locks themselves out: an administrator of some kinds cannot manage keys, so it does not count.
+#[tokio::test]
+async fn e8_the_last_administrator_of_all_kinds_cannot_be_revoked_and_is_made_anew() {
+    let world = World::new().await;
+    let limited = r#"{"name":"some","subject":{"id":"some","name":"Some"},"role":"admin","kinds":["task"]}"#;
+    assert_eq!(world.ask(ADMIN, "POST", "/v1/keys", limited).await.short(), "201");
+    let keys = world.ask(ADMIN, "GET", "/v1/keys", "").await.json();
+    let of = |name: &str| {
+        let mut keys = keys["keys"].as_array().unwrap().iter();
+        keys.find(|key| key["name"] == name).unwrap()["id"].as_str().unwrap().to_owned()
+    };
+    let (own, some) = (of("first key"), of("some"));
+    let last = world.ask(ADMIN, "DELETE", &format!("/v1/keys/{own}"), "").await;
+    assert_eq!(last.short(), "409 conflict", "{}", last.text);
+    let all = r#"{"name":"all","subject":{"id":"all","name":"All"},"role":"admin"}"#;
+    let all = world.ask(ADMIN, "POST", "/v1/keys", all).await.json();
+    let other = all["key"].as_str().unwrap();
+    // Two who revoke each other at once: one of them stays.
+    let (mine, theirs) = (format!("/v1/keys/{own}"), format!("/v1/keys/{}", all["id"].as_str().unwrap()));
+    let (a, b) = tokio::join!(world.ask(other, "DELETE", &mine, ""), world.ask(ADMIN, "DELETE", &theirs, ""));
+    let mut ends = [a.short(), b.short()];
+    ends.sort();
+    assert!(ends == ["204", "401 unauthenticated"] || ends == ["204", "409 conflict"], "{ends:?}");
+    let left = if a.short() == "204" { other } else { ADMIN };
+    assert_eq!(world.ask(left, "DELETE", &format!("/v1/keys/{some}"), "").await.short(), "204");
+}
+
+/// A data folder whose only administrator is limited to kinds gets a new one at its start.
+#[tokio::test]
+async fn e8_a_limited_administrator_is_no_administrator_at_the_start() {
+    use tenure_core::Principal;
+    use tenure_engine::{Engine, ManualClock, Options};
+    use tenure_server::Role;
+    use tenure_server::identity::{Identity, NewKey};
+    use tenure_store::memory::Memory;
+    let engine = Engine::start(Memory::default(), ManualClock::at(1), Options::default()).unwrap();
+    let identity = Identity::new(engine, crate::world::settings()).unwrap();
+    identity.start().unwrap();
+    let subject = Principal::new("some", "Some").unwrap();
+    let kinds = Some(vec!["task".into()]);
+    let limited = NewKey { name: "some".into(), subject, role: Role::Admin, kinds };
+    identity.create_key(&Principal::system(), limited, None).await.unwrap();
+    assert!(identity.bootstrap(None).await.unwrap().is_some());
+    assert!(identity.bootstrap(None).await.unwrap().is_none());
+}

@@ -151,3 +151,36 @@ async fn a_forged_or_foreign_cookie_is_nobodys() {
         assert_eq!(reply.short(), "401 unauthenticated", "{forged}");
     }
 }
+
+/// Whoever came in without a key was let in by the demonstration: without it they are nobody.
+#[tokio::test]
+async fn e8_a_session_of_the_demonstration_ends_with_it() {
+    let mut demo = settings();
+    demo.people = demo_people();
+    let world = World::with(demo, no_limits()).await;
+    let reply = world.send("POST", "/v1/session", &[("host", "localhost")], r#"{"demo":"carmen"}"#).await;
+    assert_eq!(reply.short(), "201", "{}", reply.text);
+    let cookie = reply.cookie();
+    assert_eq!(world.browse(&cookie, "GET", "/v1/keys").await.short(), "200");
+    // The same store, without the demonstration.
+    let plain = world.another().await;
+    assert_eq!(plain.browse(&cookie, "GET", "/v1/keys").await.short(), "401 unauthenticated");
+    let key = plain.sign_in(ADMIN).await;
+    assert_eq!(plain.browse(&key, "GET", "/v1/keys").await.short(), "200");
+}
+
+/// In a demonstration anybody is anybody: where others can reach it, that is said.
+#[test]
+fn e8_a_demonstration_on_an_open_address_is_warned_of() {
+    use tenure_server::config::Config;
+    let warns = |demo: bool, listen: &str| {
+        let config = Config { demo, listen: listen.parse().unwrap(), ..Config::default() };
+        assert_eq!(
+            config.demo_danger().is_some(),
+            config.warnings().iter().any(|warning| warning.key == "demo")
+        );
+        config.demo_danger().is_some()
+    };
+    assert!(warns(true, "0.0.0.0:80") && warns(true, "192.0.2.1:80") && warns(true, "[::]:80"));
+    assert!(!warns(true, "127.0.0.1:80") && !warns(true, "[::1]:80") && !warns(false, "0.0.0.0:80"));
+}

@@ -9,4 +9,5 @@ mod ends;
 mod raffle;
 mod resume;
 mod sse;
+mod waiting;
 mod who;
