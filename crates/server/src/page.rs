@@ -22,7 +22,7 @@ impl<C: Clone + Send + 'static> Scan<C> {
         app: &App,
         read: impl Fn(&dyn Reader, Option<&C>, usize) -> Result<Page<R>, StoreError> + Clone + Send + 'static,
         cursor: impl Fn(&R) -> C,
-        weigh: impl Fn(&R) -> usize,
+        weigh: impl Fn(&T) -> usize,
         mut keep: impl FnMut(R) -> Result<Option<T>, Problem>,
     ) -> Result<(Vec<T>, Option<C>), Problem>
     where
@@ -38,10 +38,10 @@ impl<C: Clone + Send + 'static> Scan<C> {
             let count = page.rows.len();
             scanned += count;
             for (index, row) in page.rows.into_iter().enumerate() {
-                let (place, weight) = (cursor(&row), weigh(&row));
+                let place = cursor(&row);
                 if let Some(row) = keep(row)? {
+                    bytes += weigh(&row);
                     kept.push(row);
-                    bytes += weight;
                 }
                 if kept.len() == limit || bytes >= PAGE_BYTES_MAX {
                     let more = page.more || index + 1 < count;

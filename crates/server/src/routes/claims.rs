@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use tenure_core::{ClaimId, ClaimState, CollectionKey};
+use tenure_core::{Claim, ClaimId, ClaimState, CollectionKey};
 use tenure_engine::{ClaimFilter, ClaimRow, Reader};
 use utoipa::{IntoParams, ToSchema};
 
@@ -114,7 +114,8 @@ pub(crate) async fn list_claims(
         let wanted = query.state.is_none_or(|state| claim.state == state);
         Ok(wanted.then_some((collection, claim)))
     };
-    let weigh = |row: &ClaimRow| row.claim.data.as_ref().map_or(0, |data| data.as_str().len());
+    let weigh =
+        |(_, claim): &(CollectionKey, Claim)| claim.data.as_ref().map_or(0, |data| data.as_str().len());
     let (rows, next) = scan.run(&app, read, cursor, weigh, keep).await?;
     let claims = rows.iter().map(|(key, claim)| ClaimView::of(key, claim, now_ms)).collect();
     Rendered::json(&ClaimsView { claims, next, server_time: rfc3339(now_ms) })

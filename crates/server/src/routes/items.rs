@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, header};
 use serde::{Deserialize, Serialize};
-use tenure_core::{Claim, ClaimState, CollectionKey, Item, ItemId, Status};
+use tenure_core::{Claim, ClaimState, CollectionKey, Item, ItemId, Json, Status};
 use tenure_engine::{ItemFilter, Reader};
 use utoipa::{IntoParams, ToSchema};
 
@@ -77,7 +77,10 @@ pub(crate) async fn list_items(
         let wanted = query.held.is_none_or(|held| claim.is_some() == held);
         Ok(wanted.then_some((item, claim)))
     };
-    let weigh = |item: &Arc<Item>| item.data.as_ref().map_or(0, |data| data.as_str().len());
+    let bytes = |data: Option<&Json>| data.map_or(0, |data| data.as_str().len());
+    let weigh = |(item, claim): &(Arc<Item>, Option<Claim>)| {
+        bytes(item.data.as_ref()) + bytes(claim.as_ref().and_then(|claim| claim.data.as_ref()))
+    };
     let (rows, next) = scan.run(&app, read, |item: &Arc<Item>| item.id.clone(), weigh, keep).await?;
     let items = rows.iter().map(|(item, claim)| view(&key, item, claim.as_ref(), now_ms)).collect();
     Rendered::json(&ItemsView { items, next, server_time: rfc3339(now_ms) })
