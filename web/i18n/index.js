@@ -5,9 +5,14 @@ import es from './es.js';
 import ja from './ja.js';
 import ko from './ko.js';
 import * as shell from './shell.js';
+import * as tasks from './tasks.js';
+import * as jobs from './jobs.js';
+import * as consoleTexts from './console.js';
+import * as item from './item.js';
+import * as labels from './labels.js';
 
 // What the elements say stands by language; what the pages say stands by part, all languages side by side.
-const all = { ...en, ...shell.en };
+const all = { ...en, ...shell.en, ...tasks.en, ...jobs.en, ...consoleTexts.en, ...item.en, ...labels.en };
 
 /**
  * @typedef {keyof typeof all} Key
@@ -18,9 +23,9 @@ const all = { ...en, ...shell.en };
 /** @type {Record<Language, Record<Key, Text>>} */
 export const languages = {
   en: all,
-  es: { ...es, ...shell.es },
-  ja: { ...ja, ...shell.ja },
-  ko: { ...ko, ...shell.ko },
+  es: { ...es, ...shell.es, ...tasks.es, ...jobs.es, ...consoleTexts.es, ...item.es, ...labels.es },
+  ja: { ...ja, ...shell.ja, ...tasks.ja, ...jobs.ja, ...consoleTexts.ja, ...item.ja, ...labels.ja },
+  ko: { ...ko, ...shell.ko, ...tasks.ko, ...jobs.ko, ...consoleTexts.ko, ...item.ko, ...labels.ko },
 };
 
 /** What each language calls itself. @type {Record<Language, string>} */

@@ -44,8 +44,14 @@ async function signOut() {
 function go(path, { replace = false } = {}) {
   if (replace) history.replaceState(null, '', path);
   else history.pushState(null, '', path);
+  if (isWithin()) return;
   scrollTo(0, 0);
   void show();
+}
+
+/** The page that is there shows this address too: a drawer of it, say. */
+function isWithin() {
+  return Boolean(place && !place.isLeft && place.stays?.(location.pathname, new URLSearchParams(location.search)));
 }
 
 /** Shows the page that the address names. */
@@ -112,5 +118,5 @@ document.addEventListener('click', (event) => {
   event.preventDefault();
   go(url.pathname + url.search);
 });
-addEventListener('popstate', () => { void show(); });
+addEventListener('popstate', () => { if (!isWithin()) void show(); });
 void show();

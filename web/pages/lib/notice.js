@@ -63,8 +63,10 @@ export function ask({ title, body, answers }) {
       h('h2', { id: name }, title),
       ...body.map((part) => (part instanceof Node ? part : h('p', {}, part))),
       h('div', { class: 'row end' },
-        h('button', { class: 'button', type: 'submit', value: '', formnovalidate: true }, t('dialog.cancel')),
+        // No submit button: Enter in a field presses the first of those.
+        h('button', { class: 'button', type: 'button', onclick: () => dialog.close('') }, t('dialog.cancel')),
         answers.map(({ label, value, kind }) => h('button', { class: `button ${kind ?? ''}`, type: 'submit', value }, label))));
+    /** @type {HTMLDialogElement} */
     const dialog = h('dialog', { 'aria-labelledby': name }, form);
     dialog.addEventListener('close', () => {
       dialog.remove();

@@ -14,6 +14,48 @@
 
 /** @type {Part[]} */
 export const PARTS = [
+  {
+    path: '/app/tasks',
+    title: 'tasks.title',
+    text: 'tasks.text',
+    pages: {
+      '/app/tasks': () => import('../tasks/list.js'),
+      '/app/tasks/:id': () => import('../tasks/task.js'),
+    },
+  },
+  {
+    path: '/app/jobs',
+    title: 'jobs.title',
+    text: 'jobs.text',
+    pages: {
+      '/app/jobs': () => import('../jobs/jobs.js'),
+      '/app/jobs/:id': () => import('../jobs/jobs.js'),
+    },
+  },
+  {
+    path: '/app/labels',
+    title: 'labels.title',
+    text: 'labels.text',
+    pages: {
+      '/app/labels': () => import('../labels/projects.js'),
+      '/app/labels/:project': () => import('../labels/images.js'),
+      '/app/labels/:project/:image': () => import('../labels/canvas.js'),
+    },
+  },
+  {
+    path: '/app/console',
+    title: 'console.title',
+    text: 'console.text',
+    roles: ['admin'],
+    pages: {
+      '/app/console': () => import('../console/claims.js'),
+      '/app/console/audit': () => import('../console/audit.js'),
+      '/app/console/policies': () => import('../console/policies.js'),
+      '/app/console/keys': () => import('../console/keys.js'),
+      '/app/console/health': () => import('../console/health.js'),
+      '/app/console/item/:kind/:name/:item': () => import('../console/item.js'),
+    },
+  },
 ];
 
 /** The parts that this role sees. @param {string | null} role */

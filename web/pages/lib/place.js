@@ -14,6 +14,11 @@ export class Place {
   /** @type {(() => void)[]} */
   #ends = [];
   isLeft = false;
+  /**
+   * Another address: does this page show it by itself, without being left?
+   * @type {((path: string, query: URLSearchParams) => boolean) | undefined}
+   */
+  stays;
 
   /**
    * @param {object} given

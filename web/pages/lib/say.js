@@ -11,6 +11,8 @@ const TEXTS = {
   not_found: 'error.not_found',
   conflict: 'error.conflict',
   wrong_status: 'error.wrong_status',
+  not_claimable: 'error.wrong_status',
+  finished: 'error.wrong_status',
   not_held: 'error.not_held',
   not_holder: 'error.not_held',
   lost: 'error.lost',

@@ -45,7 +45,7 @@ export class Shell {
     this.#search.addEventListener('input', () => this.#onSearch(this.#search.value));
     addEventListener('keydown', (event) => this.#key(event));
     const bar = h('header', { class: 'bar' }, this.#skip,
-      h('a', { class: 'brand', href: '/app/' }, h('img', { src: '/pages/icon.svg', alt: '', width: 24, height: 24 }), h('b', {}, 'Tenure')),
+      h('a', { class: 'brand', href: '/app/', 'aria-label': 'Tenure' }, h('img', { src: '/pages/icon.svg', alt: '', width: 24, height: 24 }), h('b', {}, 'Tenure')),
       this.#name, this.#search, h('span', { class: 'gap' }), this.#live, this.#menu,
       h('div', { class: 'settings', id: 'settings' }, this.#person, this.#languages, this.#themes));
     // On a phone the switches are folded away.
@@ -91,11 +91,16 @@ export class Shell {
     document.title = text ? `${text} · Tenure` : 'Tenure';
   }
 
-  /** The page can be searched. @param {(text: string) => void} act @returns {() => void} It cannot any more. */
-  search(act) {
+  /**
+   * The page can be searched.
+   * @param {(text: string) => void} act
+   * @param {string} [text] What it is searched for already.
+   * @returns {() => void} It cannot any more.
+   */
+  search(act, text = '') {
     this.#onSearch = act;
     this.#search.hidden = false;
-    this.#search.value = '';
+    this.#search.value = text;
     return () => {
       this.#onSearch = () => {};
       this.#search.hidden = true;

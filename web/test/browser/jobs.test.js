@@ -1,0 +1,92 @@
+// Jobs, in a real browser.
+
+import assert from 'node:assert/strict';
+
+import { axe, DESK, eventually, fits, journey, LANGUAGES, PHONE } from './helper.js';
+
+const row = (page, id) => page.locator('tbody tr', { has: page.getByRole('link', { name: id, exact: true }) });
+
+journey('j01_queued_taken_and_finished_live', async ({ person, admin }) => {
+  const [ana, diego] = await Promise.all([person('ana'), person('diego')]);
+  const id = `live-${Date.now()}`;
+  const [page, other] = await Promise.all([ana.open('/app/jobs'), diego.open('/app/jobs')]);
+  await other.locator('tenure-live[state=live]').waitFor();
+  assert.equal(await other.getByRole('button', { name: 'Queue a job' }).count(), 0, 'who looks on queues nothing');
+  await page.getByRole('button', { name: 'Queue a job' }).click();
+  await axe(page);
+  await page.getByLabel('Text to analyse').fill('The lease runs out. Somebody else takes the lease.');
+  await page.getByLabel('Name, if it should have one').fill(id);
+  await page.getByRole('button', { name: 'Queue it' }).click();
+  await page.getByRole('complementary').getByRole('heading', { name: id }).waitFor();
+  await row(other, id).getByText('Queued').waitFor();
+  const { token } = await admin.ask('POST', `/analyses/${id}/lock`, { owner: 'worker-3', ttl_sec: 300 });
+  const takenAt = Date.now();
+  await row(other, id).getByText('worker-3').waitFor();
+  assert.ok(Date.now() - takenAt < 1_000, 'within a second');
+  await row(other, id).getByText(/^(5:00|4:5\d)$/).waitFor();
+  await row(other, id).locator('.c-attempt').getByText('1', { exact: true }).waitFor();
+  await page.getByRole('complementary').getByText('worker-3 (Carmen)').waitFor();
+  await admin.ask('POST', `/analyses/${id}/complete`, { token, result: { verdict: 'fine' } });
+  await row(other, id).getByText('Ready').waitFor();
+  await page.getByRole('complementary').getByText('"verdict": "fine"').waitFor();
+});
+
+journey('j09_a_worker_that_dies_is_followed_by_the_next', async ({ person, admin }) => {
+  const carmen = await person('carmen');
+  const id = `dies-${Date.now()}`;
+  await admin.ask('POST', '/analyses', { id, input: 'Words that are counted. Words again.' });
+  await admin.ask('POST', `/analyses/${id}/lock`, { owner: 'worker-dead', ttl_sec: 1 });
+  const page = await carmen.open(`/app/jobs/${id}`);
+  const drawer = page.getByRole('complementary');
+  await drawer.getByText('Waits for a worker', { exact: true }).waitFor();
+  await drawer.getByRole('button', { name: 'Run now' }).click();
+  await drawer.getByText('Ready', { exact: true }).waitFor();
+  await drawer.getByText('Most frequent terms').waitFor();
+  await row(page, id).locator('.c-attempt').getByText('2', { exact: true }).waitFor();
+  await axe(page);
+});
+
+journey('the_drawer_has_an_address_and_goes_by_keyboard', async ({ person }) => {
+  const ana = await person('ana');
+  const page = await ana.open('/app/jobs');
+  await row(page, 'demo-05-broken').waitFor();
+  await page.evaluate(() => { document.querySelector('main').dataset.same = 'yes'; document.querySelector('tbody').dataset.same = 'yes'; });
+  await row(page, 'demo-05-broken').getByRole('link').focus();
+  await page.keyboard.press('Enter');
+  const drawer = page.getByRole('complementary');
+  await drawer.getByText('no decoder for this attachment').waitFor();
+  assert.match(page.url(), /\/app\/jobs\/demo-05-broken$/);
+  await page.goBack();
+  await drawer.waitFor({ state: 'hidden' });
+  await page.goForward();
+  await drawer.getByText('no decoder for this attachment').waitFor();
+  await page.keyboard.press('Escape');
+  await drawer.waitFor({ state: 'hidden' });
+  assert.match(page.url(), /\/app\/jobs$/);
+  await eventually(() => page.evaluate(() => document.activeElement?.textContent === 'demo-05-broken'), { what: 'the focus being back' });
+  assert.equal(await page.locator('tbody').getAttribute('data-same'), 'yes', 'the list stayed');
+  await page.keyboard.press('/');
+  await page.keyboard.type('korean');
+  await eventually(async () => (await page.locator('tbody tr').count()) === 1);
+  await page.getByRole('searchbox').fill('nothing like it');
+  await page.getByRole('button', { name: 'Show all jobs' }).click();
+  await row(page, 'demo-05-broken').waitFor();
+});
+
+for (const language of LANGUAGES) {
+  journey(`jobs_in_${language}`, async ({ person }) => {
+    for (const [viewport, theme] of [[DESK, 'light'], [PHONE, 'dark']]) {
+      const carmen = await person('carmen', { language, viewport, theme });
+      const page = await carmen.open('/app/jobs');
+      await page.locator('tbody tr').first().waitFor();
+      await page.locator('tenure-live[state=live]').waitFor();
+      await axe(page);
+      await fits(page);
+      await page.goto('/app/jobs/demo-01-english');
+      await page.getByRole('complementary').locator('.terms li').first().waitFor();
+      await axe(page);
+      await fits(page);
+      await page.close();
+    }
+  });
+}
