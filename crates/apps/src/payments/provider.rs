@@ -48,6 +48,7 @@ pub trait Provider: fmt::Debug + Send + Sync + 'static {
 /// How a buyer pays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = PaymentMode)]
 pub enum Mode {
     /// On a page of the provider's.
     Redirect,

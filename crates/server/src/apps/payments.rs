@@ -149,7 +149,7 @@ async fn add_provider(
 ///
 /// Switching it off stops new payments; running ones finish. A secret that is left out stays.
 #[utoipa::path(patch, path = "/admin/payment-providers/{id}", tag = "payments",
-    params(("id" = String, Path, description = "The provider's code.")), request_body = EditProvider,
+    params(("id" = String, Path, description = "The provider's code.")), request_body = Option<EditProvider>,
     responses((status = 200, description = "The provider.", body = ProviderView)))]
 async fn edit_provider(
     State(app): State<App>,
