@@ -26,16 +26,19 @@ const SHELL: &str = "pages/index.html";
 
 /// There is a file or a page at this path.
 pub(crate) fn has(method: &Method, path: &str) -> bool {
-    matches!(*method, Method::GET | Method::HEAD) && (is_start(path) || find(path).is_some())
+    is_read(method) && (is_start(path) || find(path).is_some())
 }
 
 /// Answers with it.
 pub(crate) async fn serve(method: Method, uri: Uri, headers: HeaderMap) -> Response {
     let path = uri.path();
-    if !has(&method, path) {
-        return Problem::not_found("route", path).into_response();
-    }
-    let Some((content_type, file)) = find(path) else { return Redirect::to(PAGES).into_response() };
+    let Some((content_type, file)) = is_read(&method).then(|| find(path)).flatten() else {
+        return if is_read(&method) && is_start(path) {
+            Redirect::to(PAGES).into_response()
+        } else {
+            Problem::not_found("route", path).into_response()
+        };
+    };
     let tag = tag_of(&file);
     // Asked again each time, answered with 304 mostly: a new version is seen at once.
     let kept = [(header::ETAG, tag.clone()), (header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))];
@@ -43,6 +46,10 @@ pub(crate) async fn serve(method: Method, uri: Uri, headers: HeaderMap) -> Respo
         return (StatusCode::NOT_MODIFIED, kept).into_response();
     }
     (kept, [(header::CONTENT_TYPE, content_type)], file.data).into_response()
+}
+
+fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
 }
 
 /// What people type.
