@@ -4,11 +4,12 @@
 import { t } from '../../i18n/index.js';
 import { el, fill, h, keyed, set, write } from '../lib/dom.js';
 import { freshly } from '../lib/fresh.js';
+import { LiveList } from '../lib/live-list.js';
 import { ask, toast, trying } from '../lib/notice.js';
 import { style } from '../lib/style.js';
 import { drawAgo, keepAgo } from '../lib/times.js';
 import { Drawer } from './drawer.js';
-import { attemptsOf, canQueue, canRun, COLLECTION, newer, stateOf } from './model.js';
+import { attemptsOf, canQueue, canRun, COLLECTION, stateOf } from './model.js';
 
 /**
  * @typedef {import('./model.js').Analysis} Analysis
@@ -17,9 +18,6 @@ import { attemptsOf, canQueue, canRun, COLLECTION, newer, stateOf } from './mode
  */
 
 const PAGE = 100;
-/** Signs of life are no events: what runs is looked at this often. */
-const LOOK_EVERY_MS = 10_000;
-const SINGLY_MAX = 4;
 const INPUT_MAX = 20_000;
 
 /** @type {Record<string, {text: Key, keeps: (job: Analysis) => boolean}>} */
@@ -40,12 +38,11 @@ const COLUMNS = [
 /** @param {Place} place */
 export default async function jobsPage(place) {
   await Promise.all([style('/pages/tasks/tasks.css'), style('/pages/jobs/jobs.css')]);
-  /** @type {Map<string, Analysis>} */
-  const jobs = new Map();
+  /** @type {LiveList<Analysis>} */
+  const list = new LiveList(place, { path: '/analyses', name: 'analyses', size: PAGE, fresh });
+  const jobs = list.rows;
   /** How often each was begun, and of which state that was asked. @type {Map<string, {of: string, n: number | undefined}>} */
   const attempts = new Map();
-  /** @type {string | null} */
-  let next = null;
   let shown = SHOWN[place.query.get('show') ?? ''] ? place.query.get('show') ?? 'all' : 'all';
   let text = '';
   const mayQueue = canQueue(place.session.role);
@@ -68,44 +65,17 @@ export default async function jobsPage(place) {
   /** @param {string} id */
   const pathOf = (id) => `/analyses/${encodeURIComponent(id)}`;
 
-  /** The next page. */
   async function load() {
-    const answer = await place.get(`/analyses?limit=${PAGE}${next ? `&after=${encodeURIComponent(next)}` : ''}`);
-    take(answer.analyses);
-    next = answer.next;
+    await list.load();
     draw();
   }
 
-  async function loadAll() {
-    const many = Math.max(1, Math.ceil(jobs.size / PAGE));
-    /** @type {string | null} */
-    let after = null;
-    for (let index = 0; index < many; index += 1) {
-      /** @type {{analyses: Analysis[], next: string | null}} */
-      const answer = await place.get(`/analyses?limit=${PAGE}${after ? `&after=${encodeURIComponent(after)}` : ''}`);
-      take(answer.analyses);
-      after = answer.next;
-      if (!after) break;
-    }
-    next = after;
-  }
-
-  /** @param {Analysis[]} told */
-  function take(told) {
-    for (const job of told) jobs.set(job.id, newer(jobs.get(job.id), job));
-  }
-
-  /** @type {Set<string> | undefined} */
-  let changed = new Set();
-  const refresh = freshly(place, async () => {
-    const ids = changed;
-    changed = new Set();
-    if (!ids || ids.size > SINGLY_MAX) await loadAll();
-    else take(await Promise.all([...ids].map((id) => place.get(pathOf(id)))));
+  /** @param {Set<string> | undefined} ids */
+  async function fresh(ids) {
     draw();
     const { id } = drawer;
     if (id && (!ids || ids.has(id))) await open(id);
-  });
+  }
 
   /** The list does not say which attempt it is: the item's history does. */
   const count = freshly(place, async () => {
@@ -132,7 +102,7 @@ export default async function jobsPage(place) {
     const name = id.value.trim();
     const job = await trying(create, () => place.send('POST', '/analyses', { input: input.value, ...(name && { id: name }) }));
     if (!job) return;
-    take([job]);
+    list.take([job]);
     toast(t('jobs.queued'), { kind: 'good' });
     place.go(addressOf(job.id));
   }
@@ -144,8 +114,7 @@ export default async function jobsPage(place) {
     /** @type {Record<string, Key>} */
     const texts = { completed: 'job.outcome.completed', failed: 'job.outcome.failed', skipped: 'job.outcome.skipped' };
     toast(t(texts[answer.outcome] ?? 'job.outcome.skipped'), { kind: answer.outcome === 'completed' ? 'good' : 'plain' });
-    changed?.add(job.id);
-    refresh();
+    list.changed([job.id]);
   }
 
   /** @param {string} id */
@@ -196,7 +165,7 @@ export default async function jobsPage(place) {
     scroll.hidden = rows.length === 0;
     none.hidden = rows.length > 0;
     if (rows.length === 0) drawNone();
-    more.hidden = next === null;
+    more.hidden = list.next === null;
     count();
   }
 
@@ -259,17 +228,7 @@ export default async function jobsPage(place) {
   await load();
   const first = place.params.id;
   if (first) await open(first);
-  place.watch(COLLECTION, ({ items }) => {
-    if (!items) changed = undefined;
-    else if (changed) for (const id of items) changed.add(id);
-    if (!changed || changed.size > 0) refresh();
-  });
-  place.every(LOOK_EVERY_MS, () => {
-    const held = [...jobs.values()].filter(({ lock }) => lock.state === 'locked');
-    if (held.length === 0) return;
-    if (changed) for (const { id } of held) changed.add(id);
-    refresh();
-  });
+  list.follow(COLLECTION);
   keepAgo(place, page);
   place.onLanguage(() => {
     place.title(drawer.id ?? t('jobs.title'));

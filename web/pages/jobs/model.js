@@ -45,13 +45,6 @@ export const canQueue = (role) => role === 'editor' || role === 'admin';
 /** @param {string | null} role */
 export const canRun = (role) => role === 'worker' || role === 'admin';
 
-/** @param {Analysis | undefined} known @param {Analysis} told */
-export function newer(known, told) {
-  if (!known || told.version > known.version) return told;
-  if (told.version < known.version || told.server_time < known.server_time) return known;
-  return told;
-}
-
 /** How often somebody began it. @param {{history?: Run[], claim?: unknown}} explained */
 export function attemptsOf({ history = [], claim }) {
   const ids = new Set(history.map((run) => run.claim));

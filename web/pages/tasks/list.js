@@ -2,12 +2,12 @@
 
 import { t } from '../../i18n/index.js';
 import { el, fill, h, keyed, set, write } from '../lib/dom.js';
-import { freshly } from '../lib/fresh.js';
+import { LiveList } from '../lib/live-list.js';
 import { ask, trying } from '../lib/notice.js';
 import { style } from '../lib/style.js';
 import { clockTime, drawAgo, keepAgo } from '../lib/times.js';
 import { taskPath } from './hold.js';
-import { appliedOf, canManage, COLLECTION, isClaimable, isOver, lockLook, newer, statusOf, wanted } from './model.js';
+import { appliedOf, canManage, COLLECTION, isClaimable, isOver, lockLook, statusOf, wanted } from './model.js';
 
 /**
  * @typedef {import('./model.js').Task} Task
@@ -16,10 +16,6 @@ import { appliedOf, canManage, COLLECTION, isClaimable, isOver, lockLook, newer,
  */
 
 const PAGE = 200;
-/** Signs of life are no events: what others hold is looked at this often. */
-const LOOK_EVERY_MS = 10_000;
-/** More than this many changed tasks are fetched as a whole. */
-const SINGLY_MAX = 4;
 
 /** What is shown. @type {Record<string, {text: Key, keeps: (task: Task) => boolean}>} */
 const SHOWN = {
@@ -35,10 +31,9 @@ const COLUMNS = ['tasks.column.title', 'tasks.column.lock', 'tasks.column.status
 /** @param {Place} place */
 export default async function tasksPage(place) {
   await style('/pages/tasks/tasks.css');
-  /** @type {Map<string, Task>} */
-  const tasks = new Map();
-  /** @type {string | null} */
-  let next = null;
+  /** @type {LiveList<Task>} */
+  const list = new LiveList(place, { path: '/tasks', name: 'tasks', size: PAGE, fresh: () => draw() });
+  const tasks = list.rows;
   let shown = place.query.get('show') ?? 'open';
   if (!SHOWN[shown]) shown = 'open';
   let text = '';
@@ -55,44 +50,10 @@ export default async function tasksPage(place) {
   const more = h('button', { class: 'button', type: 'button', hidden: true, onclick: () => trying(more, load) });
   const page = h('section', { class: 'stack tasks' }, h('div', { class: 'row apart' }, heading, create), chips, scroll, none, h('div', { class: 'row' }, more));
 
-  /** The next page. */
   async function load() {
-    const after = next ? `&after=${encodeURIComponent(next)}` : '';
-    const answer = await place.get(`/tasks?limit=${PAGE}${after}`);
-    take(answer.tasks);
-    next = answer.next;
+    await list.load();
     draw();
   }
-
-  /** All that is shown, once more. */
-  async function loadAll() {
-    const many = Math.max(1, Math.ceil(tasks.size / PAGE));
-    /** @type {string | null} */
-    let after = null;
-    for (let index = 0; index < many; index += 1) {
-      /** @type {{tasks: Task[], next: string | null}} */
-      const answer = await place.get(`/tasks?limit=${PAGE}${after ? `&after=${encodeURIComponent(after)}` : ''}`);
-      take(answer.tasks);
-      after = answer.next;
-      if (!after) break;
-    }
-    next = after;
-  }
-
-  /** @param {Task[]} told */
-  function take(told) {
-    for (const task of told) tasks.set(task.id, newer(tasks.get(task.id), task));
-  }
-
-  /** What changed since it was fetched; all of it, where that is not known. @type {Set<string> | undefined} */
-  let changed = new Set();
-  const refresh = freshly(place, async () => {
-    const ids = changed;
-    changed = new Set();
-    if (!ids || ids.size > SINGLY_MAX) await loadAll();
-    else take(await Promise.all([...ids].map((id) => place.get(taskPath(id)))));
-    draw();
-  });
 
   async function make() {
     const title = h('input', { name: 'title', required: true, maxlength: 200, autocomplete: 'off' });
@@ -130,7 +91,7 @@ export default async function tasksPage(place) {
     scroll.hidden = rows.length === 0;
     none.hidden = rows.length > 0;
     if (rows.length === 0) drawNone(like !== '');
-    more.hidden = next === null;
+    more.hidden = list.next === null;
   }
 
   /** @param {boolean} isSearch */
@@ -192,17 +153,7 @@ export default async function tasksPage(place) {
   searchable();
   place.onLeave(() => unsearch());
   await load();
-  place.watch(COLLECTION, ({ items }) => {
-    if (!items) changed = undefined;
-    else if (changed) for (const id of items) if (id.startsWith('task-')) changed.add(id);
-    if (!changed || changed.size > 0) refresh();
-  });
-  place.every(LOOK_EVERY_MS, () => {
-    const held = [...tasks.values()].filter(({ lock }) => lock.state === 'locked');
-    if (held.length === 0) return;
-    if (changed) for (const { id } of held) changed.add(id);
-    refresh();
-  });
+  list.follow(COLLECTION, (id) => id.startsWith('task-'));
   keepAgo(place, page);
   place.onLanguage(() => {
     place.title(t('tasks.title'));

@@ -97,14 +97,6 @@ export function lockLook(task) {
   return { state, holder: lock.locked_by?.name, since: lock.locked_at };
 }
 
-/** The newer of two answers about one task. @param {Task | undefined} known @param {Task} told */
-export function newer(known, told) {
-  if (!known || told.version > known.version) return told;
-  if (told.version < known.version) return known;
-  // Locks come and go without a new version.
-  return told.server_time >= known.server_time ? told : known;
-}
-
 /** Serial numbers as people type them: by comma, space or line. @param {string} text */
 export const serialsOf = (text) => text.split(/[\s,;]+/).filter(Boolean);
 

@@ -4,13 +4,14 @@
 import { t } from '../../i18n/index.js';
 import { el, fill, h, set, write } from '../lib/dom.js';
 import { freshly } from '../lib/fresh.js';
+import { newer } from '../lib/live-list.js';
 import { ask, askWords, complain, toast, trying } from '../lib/notice.js';
 import { style } from '../lib/style.js';
 import { clockTime, drawAgo, keepAgo } from '../lib/times.js';
 import { Adding } from './adding.js';
 import { hold, taskPath } from './hold.js';
 import { Lines } from './lines.js';
-import { appliedOf, canManage, COLLECTION, isClaimable, isOver, lockLook, newer, statusOf, wanted } from './model.js';
+import { appliedOf, canManage, COLLECTION, isClaimable, isOver, lockLook, statusOf, wanted } from './model.js';
 
 /**
  * @typedef {import('./model.js').Task} Task
