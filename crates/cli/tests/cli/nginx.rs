@@ -151,10 +151,11 @@ async fn r25_behind_the_sample_nginx_requests_sessions_and_sockets_work() {
     }
     assert!(seen.contains("nightly"), "{seen}");
 
-    // The server knows that there is TLS in front of it: a session's cookie is for TLS alone.
+    // The server knows that there is TLS in front of it: it tells browsers to stay with it.
     let signed_in = nginx.ask(HERE, "POST /v1/session HTTP/1.1", &format!(r#"{{"key":"{ADMIN}"}}"#)).await;
-    let cookie = signed_in.lines().find(|line| line.to_lowercase().starts_with("set-cookie:"));
-    assert!(cookie.is_some_and(|cookie| cookie.contains("; Secure")), "{signed_in}");
+    assert!(signed_in.starts_with("HTTP/1.1 201"), "{signed_in}");
+    assert!(signed_in.contains("; Secure"), "{signed_in}");
+    assert_eq!(signed_in.to_lowercase().matches("strict-transport-security:").count(), 1, "{signed_in}");
 
     // Figures stay with the operator, who is on this machine; a page without TLS is sent to the one with it.
     let figures = nginx.ask(HERE, "GET /metrics HTTP/1.1", "").await;
