@@ -59,6 +59,9 @@ pub(super) struct ReservationDoc {
     /// How much of checkout was left when a payment began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) checkout_left_ms: Option<i64>,
+    /// The administrator who last changed it in its owner's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) amended_by: Option<Person>,
     /// When it was confirmed or cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ended_ms: Option<i64>,

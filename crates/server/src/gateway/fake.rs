@@ -28,7 +28,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::form::field;
-use super::wire::{Answer, Error, Refund, Sale, number};
+use super::wire::{Answer, Error, Refund, Risk, Sale, number};
 use super::{PowerTranz, PowerTranzSettings};
 use crate::net::Network;
 use cards::{Card, card};
@@ -124,6 +124,10 @@ struct Taken {
     begun: std::time::Instant,
 }
 
+fn operator() -> tenure_apps::Result<Actor> {
+    Ok(Actor::new(Principal::new("demo", "Demonstration")?, [Permission::PaymentsManage]))
+}
+
 impl Drop for FakeGateway {
     fn drop(&mut self) {
         self.serving.abort();
@@ -169,10 +173,19 @@ impl FakeGateway {
         PowerTranz::new(settings).expect("the fake's own address is good")
     }
 
+    /// Nobody has configured cards for another merchant.
+    pub async fn is_ours(&self, payments: &Payments) -> bool {
+        let Ok(actor) = operator() else { return false };
+        payments.providers(&actor).await.is_ok_and(|list| {
+            let cards = list.providers.iter().find(|provider| provider.code == BAC_CREDOMATIC);
+            let merchant = cards.and_then(|provider| provider.config.get("merchant_id"));
+            merchant.is_none_or(|merchant| merchant == MERCHANT_ID)
+        })
+    }
+
     /// Switches cards on against it, and gives transfers a phone that is nobody's, unless they have one.
     pub async fn set_up(&self, payments: &Payments) -> tenure_apps::Result<()> {
-        let principal = Principal::new("demo", "Demonstration")?;
-        let actor = Actor::new(principal, [Permission::PaymentsManage]);
+        let actor = operator()?;
         let config = json!({"merchant_id": MERCHANT_ID, "api_key": API_KEY, "environment": "sandbox"});
         let edit = |config: &serde_json::Value| EditProvider {
             is_enabled: Some(true),
@@ -380,6 +393,7 @@ fn answer_about(world: &World, id: &str) -> Response {
         currency_code: Some(amount.currency.number().to_owned()),
         rrn: sale.charged.map(|_| format!("R{}", &sale.token[..11])),
         refunded: sale.refunded.map(|_| true),
+        risk_management: sale.authentication.map(Risk::of),
         ..Answer::default()
     })
     .into_response()
