@@ -106,6 +106,11 @@ impl RequestKey {
         format!("{prefix}{tail}")
     }
 
+    /// The key of a request that is carried out in another's name: it is none of that person's own keys.
+    pub(crate) fn on_behalf(&self, principal: &Principal) -> Self {
+        Self { key: Arc::from(self.id("for\n", principal)), fingerprint: self.fingerprint }
+    }
+
     /// The key of one try of one step. The first try of a request's own step has the caller's key as it is,
     /// so that its use for any other request is noticed; a newline cannot stand in a caller's key.
     pub(crate) fn step(&self, step: &str, attempt: usize) -> Idempotency {

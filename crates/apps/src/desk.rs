@@ -189,11 +189,20 @@ impl Desk {
         collection: &CollectionKey,
         step: &str,
     ) -> Result<Option<Done>> {
+        self.decided_unless((actor, collection, step), is_raced).await
+    }
+
+    /// The same for a step that [`Self::attempt`] took: what that planned anew was no decision.
+    pub(crate) async fn decided_unless(
+        &self,
+        (actor, collection, step): (&Actor, &CollectionKey, &str),
+        is_race: impl Fn(&Refusal) -> bool,
+    ) -> Result<Option<Done>> {
         for attempt in 0..ATTEMPTS_MAX {
             let key = actor.key.as_ref().map(|key| key.step(step, attempt));
             match self.kept(actor, collection, key.as_ref()).await {
                 None => return Ok(None),
-                Some(Err(refusal)) if is_raced(&refusal) => {}
+                Some(Err(refusal)) if is_race(&refusal) => {}
                 Some(outcome) => return outcome.map(Some),
             }
         }

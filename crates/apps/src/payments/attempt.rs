@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tenure_core::{Claim, CollectionKey, ItemId, Refusal as Rule, Verb};
 
-use super::model::{AttemptDoc, State, TabDoc, Was};
+use super::model::{AttemptDoc, Payment, State, TabDoc, Was};
 use super::{Bill, Payments, Sealed};
 use crate::desk::{is_raced, status};
 use crate::raffle::{KIND, Order};
-use crate::{Desk, Document, Done, Family, Refusal, Result};
+use crate::{Actor, Desk, Document, Done, Family, Refusal, RequestKey, Result};
 
 /// Attempts to pay, in their raffle's collection.
 pub(super) const ATTEMPTS: Family = Family("attempt-");
@@ -86,10 +86,20 @@ impl Payments {
     pub(super) async fn step(
         &self,
         id: &AttemptId,
+        plan: impl FnMut(&Document<AttemptDoc>, State, &Order) -> Result<Option<Vec<Verb>>>,
+    ) -> Result<Option<Done>> {
+        self.step_under(id, None, plan).await
+    }
+
+    /// The same as the decision of somebody's request.
+    pub(super) async fn step_under(
+        &self,
+        id: &AttemptId,
+        key: Option<&RequestKey>,
         mut plan: impl FnMut(&Document<AttemptDoc>, State, &Order) -> Result<Option<Vec<Verb>>>,
     ) -> Result<Option<Done>> {
         let reservation = self.attempt(id)?.data.reservation;
-        let buyer = self.raffles.order(&reservation)?.holder()?;
+        let buyer = Actor { key: key.cloned(), ..self.raffles.order(&reservation)?.holder()? };
         let plan = || {
             let attempt = self.attempt(id)?;
             let state = attempt.state()?;
@@ -101,6 +111,26 @@ impl Payments {
             self.note(id)?;
         }
         Ok(done)
+    }
+
+    /// What an earlier request under this key came to: the payment as it is now.
+    pub(super) async fn repeated(
+        &self,
+        actor: &Actor,
+        id: &AttemptId,
+        key: Option<&RequestKey>,
+    ) -> Result<Option<Done<Payment>>> {
+        let order = self.raffles.order(&self.attempt(id)?.data.reservation)?;
+        let buyer = Actor { key: key.cloned(), ..order.holder()? };
+        let asked = (&buyer, &id.collection, Desk::OWN_STEP);
+        let Some(done) = self.desk.decided_unless(asked, is_step_race).await? else { return Ok(None) };
+        let payment = self.show(actor, id)?;
+        Ok(Some(Done { replayed: true, ..done.show(payment) }))
+    }
+
+    /// The payment after a request that was carried out now.
+    pub(super) fn carried_out(&self, actor: &Actor, id: &AttemptId) -> Result<Done<Payment>> {
+        Ok(Done { value: self.show(actor, id)?, at_ms: self.desk.now_ms(), replayed: false })
     }
 
     /// Remembers when the attempt is to be looked at next, and forgets the secrets of one that is over.
@@ -161,6 +191,13 @@ impl Payments {
             callback_url: Sealed::new(callback_url),
         }
     }
+}
+
+/// The key of somebody's request for this attempt, whose steps are in the buyer's name.
+pub(super) fn key_for(actor: &Actor, attempt: &AttemptDoc) -> Option<RequestKey> {
+    let is_buyer = *attempt.buyer.id == *actor.principal.id;
+    let key = actor.key.as_ref()?;
+    Some(if is_buyer { key.clone() } else { key.on_behalf(&actor.principal) })
 }
 
 /// Somebody else was faster, or the reservation's time went on: plan anew.

@@ -17,7 +17,7 @@ use super::provider::{Charge, Outcome, Signal, Trouble};
 use super::settle::{ABSENT_AFTER_MS, LOOKS_MAX, backoff_ms, late_look_ms};
 use super::{Payments, Sealed};
 use crate::raffle::{Order, ReservationStatus};
-use crate::{Refusal, Result};
+use crate::{Refusal, RequestKey, Result};
 
 /// How an attempt stands after a return, in so few words that anybody with its token may know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -304,7 +304,18 @@ impl Payments {
 
     /// Ends an attempt that is in one of these states; the reservation goes back to checkout.
     pub(super) async fn end(&self, id: &AttemptId, from: &[State], to: State, reason: &str) -> Result<()> {
-        self.step(id, |attempt, state, order| {
+        self.end_under(id, None, from, (to, reason)).await
+    }
+
+    /// The same as the decision of somebody's request.
+    pub(super) async fn end_under(
+        &self,
+        id: &AttemptId,
+        key: Option<&RequestKey>,
+        from: &[State],
+        (to, reason): (State, &str),
+    ) -> Result<()> {
+        self.step_under(id, key, |attempt, state, order| {
             if !from.contains(&state) || state == to {
                 return Ok(None);
             }

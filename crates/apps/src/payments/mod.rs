@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Read in this order: [`Money`], [`Provider`] (who takes it), `vault` (what nobody may read), `catalog` (which
-//! providers there are), `model`, `attempt` (how one takes a step), `start`, `confirm`, `settle`, `review`.
+//! providers there are), `model`, `attempt` (how one takes a step), `start`, `confirm`, `settle`, `told`, `review`.
 
 mod agenda;
 mod attempt;
@@ -24,6 +24,7 @@ mod read;
 mod review;
 mod settle;
 mod start;
+mod told;
 mod transfer;
 mod vault;
 

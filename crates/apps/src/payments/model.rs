@@ -6,6 +6,9 @@ use utoipa::ToSchema;
 use super::{Instructions, Money};
 use crate::{Person, Time};
 
+/// A payer's name, a bank's name, a reason.
+pub(super) const WORDS_BYTES_MAX: usize = 200;
+
 /// What has become of an attempt to pay. The word is the status of the attempt's item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

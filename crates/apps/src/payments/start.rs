@@ -2,14 +2,14 @@
 
 use tenure_core::{Expect, Verb};
 
-use super::attempt::{ATTEMPTS, AttemptId, Pocket, hash_of, hex, is_step_race, random};
+use super::attempt::{ATTEMPTS, AttemptId, Pocket, hash_of, hex, is_step_race, key_for, random};
 use super::catalog::Configured;
 use super::model::{AttemptDoc, NewPayment, Payment, State, TabDoc, Was};
 use super::provider::Started;
 use super::{Charge, Currency, Money, Payments};
 use crate::desk::{digit, status};
 use crate::raffle::{KIND, Order};
-use crate::{Actor, Desk, Document, Done, Permission, Person, Refusal, Result, put};
+use crate::{Actor, Desk, Document, Done, Permission, Person, Refusal, RequestKey, Result, put};
 
 /// Attempts for one reservation: enough for every card in a wallet, and no place to try stolen ones.
 const ATTEMPTS_MAX: u32 = 10;
@@ -30,7 +30,8 @@ impl Payments {
         let order = self.raffles.order(&new.reservation_id)?;
         check_owner(actor, &order)?;
         let collection = order.collection.clone();
-        if let Some(done) = self.desk.decided(actor, &collection, Desk::OWN_STEP).await? {
+        let asked = (actor, &collection, Desk::OWN_STEP);
+        if let Some(done) = self.desk.decided_unless(asked, is_step_race).await? {
             let id = AttemptId { collection, item: done.written(ATTEMPTS)?.id.clone() };
             let payment = self.show(actor, &id)?;
             return Ok(Done { replayed: true, ..done.show(payment) });
@@ -168,7 +169,7 @@ impl Payments {
         let (_, tab) = self.tab(order)?;
         let Some((open, state)) = self.open_attempt(order, tab.as_ref())? else { return Ok(()) };
         if state == State::RequiresAction && self.attempt(&open)?.data.provider != provider {
-            self.give_up(&open).await?;
+            self.give_up(&open, None).await?;
         }
         Ok(())
     }
@@ -209,22 +210,27 @@ impl Payments {
     }
 
     /// The buyer gives an attempt up; again: the same.
-    pub async fn cancel(&self, actor: &Actor, id: &str) -> Result<Payment> {
+    pub async fn cancel(&self, actor: &Actor, id: &str) -> Result<Done<Payment>> {
         actor.require(Permission::RaffleBuy)?;
         let id = AttemptId::parse(id)?;
         self.check_may_see(actor, &id)?;
-        let before = self.attempt(&id)?.state()?;
-        self.give_up(&id).await?;
+        let attempt = self.attempt(&id)?;
+        let key = key_for(actor, &attempt.data);
+        if let Some(done) = self.repeated(actor, &id, key.as_ref()).await? {
+            return Ok(done);
+        }
+        let before = attempt.state()?;
+        self.give_up(&id, key.as_ref()).await?;
         let state = self.attempt(&id)?.state()?;
         // Whoever cancels what turns out to be paid is told so.
         if state == State::Canceled || before == State::RequiresAction {
-            return self.show(actor, &id);
+            return self.carried_out(actor, &id);
         }
         Err(wrong_state(&id, state, "only what the buyer can still pay is canceled"))
     }
 
     /// Ends an attempt that nobody has paid; the provider is asked first whether that is so.
-    pub(super) async fn give_up(&self, id: &AttemptId) -> Result<()> {
+    pub(super) async fn give_up(&self, id: &AttemptId, key: Option<&RequestKey>) -> Result<()> {
         let attempt = self.attempt(id)?;
         if attempt.state()? != State::RequiresAction {
             return Ok(());
@@ -234,7 +240,7 @@ impl Payments {
                 self.conclude(id, Ok(outcome), true).await
             }
             // An answer that is missing changes nothing: only this server charges, and it has not.
-            _ => self.end(id, &[State::RequiresAction], State::Canceled, "canceled").await,
+            _ => self.end_under(id, key, &[State::RequiresAction], (State::Canceled, "canceled")).await,
         }
     }
 

@@ -6,5 +6,12 @@
 #[expect(dead_code, reason = "the harness is shared with the streams' tests")]
 mod client;
 
+#[path = "../apps/payments/browser.rs"]
+mod browser;
+
+mod audit;
+mod buyer;
 mod crowd;
+mod mixed;
 mod pages;
+mod watchers;

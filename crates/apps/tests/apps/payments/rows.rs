@@ -51,11 +51,11 @@ async fn r19_created_becomes_requires_action_or_failed_with_the_claim_kept() {
 async fn r19_requires_action_is_canceled_after_a_lookup() {
     let shop = Shop::new().await;
     let payment = shop.paying().await;
-    let canceled = shop.payments.cancel(&shop.world.ana, &payment.id).await.expect("is canceled");
+    let canceled = shop.payments.cancel(&shop.world.ana, &payment.id).await.expect("is canceled").value;
     assert_eq!((canceled.state, shop.asked().1), (State::Canceled, 1));
     assert_eq!(shop.numbers(&payment).await.0, "checkout");
     assert_eq!(
-        shop.payments.cancel(&shop.world.ana, &payment.id).await.expect("again").state,
+        shop.payments.cancel(&shop.world.ana, &payment.id).await.expect("again").value.state,
         State::Canceled
     );
     // Another provider: the first attempt is given up for it.
@@ -69,7 +69,7 @@ async fn r19_requires_action_is_canceled_after_a_lookup() {
     let shop = Shop::new().await;
     let payment = shop.paying().await;
     shop.say(|said| said.lookup = Ok(outcome(Charge::Approved, Some(crc(200_000)))));
-    let canceled = shop.payments.cancel(&shop.world.ana, &payment.id).await.expect("is answered");
+    let canceled = shop.payments.cancel(&shop.world.ana, &payment.id).await.expect("is answered").value;
     assert_eq!(canceled.state, State::Succeeded);
 }
 

@@ -18,7 +18,7 @@ async fn r19_a_reference_told_in_time_is_pending_review_for_twelve_hours() {
     assert!(payment.payment_url.is_none());
     shop.pass(6 * MINUTE_MS - 1);
     let told = transfer("2026-0102 1234.5678", "8888-0001");
-    let told = shop.payments.submit(&shop.world.ana, &payment.id, &told).await.expect("in time");
+    let told = shop.payments.submit(&shop.world.ana, &payment.id, &told).await.expect("in time").value;
     assert_eq!((told.state, told.expires_in_ms), (State::PendingReview, Some(12 * HOUR_MS)));
     assert_eq!(shop.numbers(&payment).await, ("verification".to_owned(), "rr".to_owned()));
     let shown = shop.now(&payment).transfer.expect("the operator sees it");
@@ -78,7 +78,7 @@ async fn r19_pending_review_rejected_frees_the_numbers_and_the_reference() {
     // It was another's after all: that one can tell it.
     let id = shop.reserved(&shop.world.bea).await;
     let other = shop.start(&shop.world.bea, &id, SINPE_MOVIL).await.expect("begins");
-    let told = shop.payments.submit(&shop.world.bea, &other.id, &told).await.expect("is free again");
+    let told = shop.payments.submit(&shop.world.bea, &other.id, &told).await.expect("is free again").value;
     assert_eq!(told.state, State::PendingReview);
 }
 
@@ -119,9 +119,54 @@ async fn r19_a_reference_counts_once_however_it_is_written() {
     let told = shop.payments.submit(&shop.world.bea, &other.id, &transfer("1111111111", "88880002")).await;
     let again = shop.payments.submit(&shop.world.bea, &other.id, &transfer("11111-11111", "88880002")).await;
     assert_eq!(
-        (told.expect("is told").state, again.expect("the same").state),
+        (told.expect("is told").value.state, again.expect("the same").value.state),
         (State::PendingReview, State::PendingReview)
     );
+}
+
+/// A double click: one transfer, both answers the same, and the reference stays spoken for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r19_the_same_transfer_told_twice_at_once_counts_and_stays() {
+    for round in 0..20 {
+        let shop = Shop::new().await;
+        let payment = shop.sending().await;
+        let told = transfer("1234567890", "88880001");
+        let tell = || {
+            let (payments, ana, id, told) =
+                (shop.payments.clone(), shop.world.ana.clone(), payment.id.clone(), told.clone());
+            tokio::spawn(async move { payments.submit(&ana, &id, &told).await })
+        };
+        for one in [tell(), tell()] {
+            let one = one.await.expect("ends");
+            assert_eq!(one.expect("is told").value.state, State::PendingReview, "round {round}");
+        }
+        assert!(shop.now(&payment).transfer.is_some(), "round {round}: the operator sees it");
+        let id = shop.world.reserve(&shop.world.bea, &[30]).await.expect("is free").id;
+        let other = shop.start(&shop.world.bea, &id, SINPE_MOVIL).await.expect("begins");
+        let told =
+            shop.payments.submit(&shop.world.bea, &other.id, &transfer("1234567890", "88880002")).await;
+        assert_eq!(field(told), "reference", "round {round}");
+    }
+}
+
+/// Another transfer for what is being compared is refused, and takes nothing away from the first.
+#[tokio::test]
+async fn r19_another_transfer_told_for_the_same_payment_changes_nothing() {
+    let shop = Shop::new().await;
+    let payment = shop.sending().await;
+    let ana = &shop.world.ana;
+    shop.payments.submit(ana, &payment.id, &transfer("1234567890", "88880001")).await.expect("is told");
+    let other = shop.payments.submit(ana, &payment.id, &transfer("9999999999", "88880003")).await;
+    assert_eq!(code(&other), "wrong_status");
+    let kept = shop.now(&payment).transfer.expect("the first");
+    assert_eq!((&*kept.reference, &*kept.payer_phone), ("1234567890", "88880001"));
+    let id = shop.world.reserve(&shop.world.bea, &[30]).await.expect("is free").id;
+    let of_bea = shop.start(&shop.world.bea, &id, SINPE_MOVIL).await.expect("begins");
+    let tell = async |told| shop.payments.submit(&shop.world.bea, &of_bea.id, &told).await;
+    assert_eq!(field(tell(transfer("1234567890", "88880002")).await), "reference");
+    assert_eq!(field(tell(transfer("9999999999", "88880001")).await), "payer_phone");
+    // What was not taken is free for whoever has it.
+    tell(transfer("9999999999", "88880003")).await.expect("is told");
 }
 
 /// One reference by two users at once.
@@ -170,7 +215,7 @@ async fn r19_a_person_and_a_phone_have_one_transfer_in_review() {
     assert_eq!(field(told), "payer_phone", "the same phone, however it is written");
     shop.payments.approve(&shop.world.root, &payment.id, 200_000).await.expect("is decided");
     let told = shop.payments.submit(&shop.world.ana, &second.id, &transfer("2222222222", "88880001")).await;
-    assert_eq!(told.expect("nothing is open any more").state, State::PendingReview);
+    assert_eq!(told.expect("nothing is open any more").value.state, State::PendingReview);
 }
 
 /// Nobody approves their own.

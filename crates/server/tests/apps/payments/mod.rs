@@ -3,6 +3,7 @@
 mod browser;
 mod cards;
 mod faults;
+mod retries;
 mod routes;
 mod secrets;
 mod world;
