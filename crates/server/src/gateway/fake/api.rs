@@ -122,7 +122,9 @@ pub(super) async fn transaction(
         return StatusCode::UNAUTHORIZED.into_response();
     }
     let world = world.lock();
-    if matches!(world.fault, Fault::LookupFails | Fault::Outage) {
+    // An outage begins with a charge: what comes before that is still answered.
+    let is_out = world.fault == Fault::Outage && world.sales.get(&id).is_some_and(|sale| sale.iso.is_some());
+    if is_out || world.fault == Fault::LookupFails {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     }
     answer_about(&world, &id)
