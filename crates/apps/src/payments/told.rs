@@ -11,13 +11,13 @@ use tenure_core::{Expect, ItemId, Verb};
 
 use super::attempt::{AttemptId, hex};
 use super::confirm::under;
-use super::model::{AttemptDoc, NewTransfer, Payment, State, TransferDoc, WORDS_BYTES_MAX};
+use super::model::{AttemptDoc, NOT_REVIEWED, NewTransfer, Payment, State, TransferDoc};
 use super::start::wrong_state;
 use super::transfer::phone;
 use super::{MINOR_MAX, Mode, Payments};
 use crate::desk::status;
 use crate::text::title;
-use crate::{Actor, Document, Done, Family, Permission, Refusal, Result, put};
+use crate::{Actor, Document, Done, Family, Permission, Refusal, Result, Time, put};
 
 /// References of transfers, by provider.
 const REFERENCES: Family = Family("reference-");
@@ -26,7 +26,9 @@ const PAYERS: Family = Family("payer-");
 /// Phones that have one.
 const PHONES: Family = Family("phone-");
 /// The digits of a reference: banks have 20 to 30, some fewer.
-const REFERENCE_CHARS: std::ops::RangeInclusive<usize> = 6..=40;
+const REFERENCE_CHARS: std::ops::RangeInclusive<usize> = 6..=60;
+/// A payer's name, a bank's name.
+const NAME_BYTES_MAX: usize = 100;
 /// How often a reservation of a reference that belongs to nobody is taken over before giving in.
 const TAKEOVERS_MAX: usize = 20;
 
@@ -46,12 +48,17 @@ impl Payments {
         if self.is_same(&id, &transfer)? {
             return self.carried_out(actor, &id);
         }
+        // Before anything is reserved: what is over, or in review with another one, must lose nothing by this.
+        let state = self.attempt(&id)?.state()?;
+        if state != State::RequiresAction {
+            return Err(not_open(&id, state));
+        }
         let marks = marks(&attempt, &transfer)?;
         self.reserve(&id, &transfer, &marks).await?;
         let submitted = self
             .step_under(&id, actor.key.as_ref(), |attempt, state, order| {
                 if state != State::RequiresAction {
-                    return Err(wrong_state(&id, state, "its transfer can be told only while it is open"));
+                    return Err(not_open(&id, state));
                 }
                 let claim = order.held()?;
                 for (mark, field) in &marks {
@@ -91,16 +98,17 @@ impl Payments {
             return Err(Refusal::invalid("provider", "is not paid by a transfer"));
         }
         let words = |field: &str, text: &Option<String>| {
-            text.as_ref().map(|text| title(field, text, WORDS_BYTES_MAX)).transpose()
+            text.as_ref().map(|text| title(field, text, NAME_BYTES_MAX)).transpose()
         };
         if !(1..=MINOR_MAX).contains(&new.amount_minor) {
             return Err(Refusal::invalid("amount_minor", "must be at least 1, in minor units"));
         }
         let transferred_at = words("transferred_at", &new.transferred_at)?;
         if let Some(at) = &transferred_at
-            && humantime::parse_rfc3339_weak(at).is_err()
+            && Time::parse(at).is_none()
         {
-            return Err(Refusal::invalid("transferred_at", "must be a time such as 2026-01-02T03:04:05Z"));
+            let message = "must be a time such as 2026-01-02T03:04:05-06:00";
+            return Err(Refusal::invalid("transferred_at", message));
         }
         Ok(TransferDoc {
             payment: id.to_string(),
@@ -119,7 +127,7 @@ impl Payments {
         let attempt = self.attempt(id)?;
         let found = self.transfer_of(id, &attempt.data)?;
         let is_same = found.is_some_and(|found| found.reference == transfer.reference);
-        Ok(is_same && attempt.state()? == State::PendingReview)
+        Ok(is_same && attempt.state()?.keeps_reference())
     }
 
     /// What the buyer said about this attempt's transfer, unless it was told for another one since.
@@ -150,7 +158,7 @@ impl Payments {
                 }
             }
             for (other, field) in &others {
-                self.touch(other, field).await?;
+                self.touch(other, field, &buyer).await?;
             }
             let plan = || {
                 let mut verbs = vec![Verb::CreateCollection];
@@ -180,11 +188,15 @@ impl Payments {
     }
 
     /// Refuses if that attempt has the mark for good; otherwise sees to it that it can only get it anew.
-    async fn touch(&self, other: &AttemptId, field: &'static str) -> Result<()> {
+    async fn touch(&self, other: &AttemptId, field: &'static str, who: &Actor) -> Result<()> {
         self.step(other, |attempt, state, order| {
             let is_decided = state == State::Expired && attempt.data.decision.is_some();
+            // What nobody compared in time may still be approved; whoever else knows its number did not send it.
+            let is_unseen = state == State::Expired
+                && attempt.data.reason.as_deref() == Some(NOT_REVIEWED)
+                && *attempt.data.buyer.id != *who.principal.id;
             let keeps = match field {
-                "reference" => state.keeps_reference() || is_decided,
+                "reference" => state.keeps_reference() || is_decided || is_unseen,
                 _ => is_in_review(state),
             };
             if keeps {
@@ -234,6 +246,10 @@ fn is_in_review(state: State) -> bool {
     matches!(state, State::PendingReview | State::Conflicted)
 }
 
+fn not_open(id: &AttemptId, state: State) -> Refusal {
+    wrong_state(id, state, "its transfer can be told only while it is open")
+}
+
 fn spoken_for(field: &str) -> Refusal {
     let message = match field {
         "reference" => "this transfer was told before",
@@ -247,10 +263,10 @@ fn spoken_for(field: &str) -> Refusal {
 fn reference(text: &str) -> Result<String> {
     let plain: String = text.chars().filter(|c| !matches!(c, ' ' | '-' | '.' | '/' | '\u{a0}')).collect();
     let is_good = plain.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    if is_good && REFERENCE_CHARS.contains(&plain.len()) {
+    if is_good && REFERENCE_CHARS.contains(&plain.len()) && text.len() <= *REFERENCE_CHARS.end() {
         return Ok(plain.to_ascii_uppercase());
     }
-    Err(Refusal::invalid("reference", "has 6 to 40 digits or letters, with spaces and dashes as you like"))
+    Err(Refusal::invalid("reference", "has 6 to 60 digits or letters, spaces and dashes included"))
 }
 
 /// What is reserved for a transfer, and the field that says why it could not be.
