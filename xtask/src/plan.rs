@@ -29,6 +29,8 @@ pub enum Action {
     Schemathesis,
     /// Tests what browsers get.
     Web,
+    /// Goes the ways of people through the pages, in a browser.
+    Browser,
 }
 
 /// The steps.
@@ -37,9 +39,10 @@ pub const STEPS: &[Step] = &[
     cargo("fmt", "the code is formatted", &["fmt", "--all", "--check"]),
     step("house", "the layers and the house rules hold", Action::House).needs(&["git"]),
     cargo("clippy", "no warning anywhere", &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
-    cargo("tests", "unit, integration and documentation tests pass", &["test", "--workspace", "--locked"]).needs(&["git", "strace"]),
+    cargo("tests", "unit, integration and documentation tests pass", &["test", "--workspace", "--locked"]).needs(&["git", "nginx", "strace"]),
     step("schemathesis", "the API answers as its document says", Action::Schemathesis).needs(&["python3"]),
     step("web", "types, logic and SDK of what browsers get", Action::Web).needs(&["npm"]),
+    step("browser", "people at two browsers come through every page", Action::Browser).needs(&["chromium", "npm"]),
     step("deny", "dependencies: bans, licences, sources", Action::Deny),
     cargo("sim", "a thousand seeds satisfy the auditor", &["run", "--release", "--locked", "--package", "tenure-sim", "--", "--seeds", "1000"]),
 ];

@@ -76,6 +76,7 @@ fn take(workspace: &Workspace, step: &Step) -> Outcome {
         Action::Deny => tools::deny(workspace),
         Action::Schemathesis => schemathesis::test(workspace),
         Action::Web => web::test(workspace),
+        Action::Browser => web::browse(workspace),
     };
     match result {
         Ok(()) => Outcome::Passed,

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use crate::cargo::{self, Workspace};
 
-/// Builds it with the profile of the tests, which have just been built.
+/// Builds it as the tests did: with the same packages in one command, or cargo would choose other features and
+/// compile every dependency again.
 pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf, String> {
-    cargo::run(&["build", "--profile", "test", "--locked", "--package", "tenure-cli", "--bin", "tenure"])?;
+    cargo::run(&["test", "--workspace", "--locked", "--no-run", "--quiet"])?;
     Ok(workspace.target.join("debug/tenure"))
 }

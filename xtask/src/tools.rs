@@ -23,6 +23,8 @@ pub struct Tool {
 pub const TOOLS: &[Tool] = &[
     Tool { command: "git", package: "git", proof: &[] },
     Tool { command: "npm", package: "npm", proof: &[] },
+    Tool { command: "chromium", package: "chromium", proof: &["--version"] },
+    Tool { command: "nginx", package: "nginx-light", proof: &["-v"] },
     Tool { command: "strace", package: "strace", proof: &[] },
     // Debian's own Python comes without what makes an environment.
     Tool { command: "python3", package: "python3-venv", proof: &["-c", "import ensurepip, venv"] },

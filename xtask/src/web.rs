@@ -7,11 +7,22 @@ use crate::server;
 
 /// Runs it. Packages are installed by the lock file.
 pub fn test(workspace: &Workspace) -> Result<(), String> {
-    npm(&["ci"], None)?;
+    install()?;
     npm(&["run", "types"], None)?;
     npm(&["test"], None)?;
     let program = server::build(workspace)?;
     npm(&["run", "test:server"], Some(program.as_os_str()))
+}
+
+/// Goes through the pages in Debian's Chromium. A journey that fails leaves a screenshot and a trace.
+pub fn browse(workspace: &Workspace) -> Result<(), String> {
+    install()?;
+    let program = server::build(workspace)?;
+    npm(&["run", "test:browser"], Some(program.as_os_str()))
+}
+
+fn install() -> Result<(), String> {
+    npm(&["ci", "--no-audit", "--no-fund"], None)
 }
 
 fn npm(arguments: &[&str], program: Option<&std::ffi::OsStr>) -> Result<(), String> {

@@ -51,7 +51,7 @@ pub struct Lock {
     #[schema(value_type = Option<String>, format = DateTime, required = true)]
     pub expires_at: Option<Time>,
     /// The time left. Count down from this, not from your own clock.
-    #[schema(required = true)]
+    #[schema(required = true, example = 287_000)]
     pub expires_in_ms: Option<i64>,
     /// The caller holds it.
     pub mine: bool,

@@ -75,6 +75,8 @@ pub enum Group {
     SignIn,
     /// Reserving numbers of a raffle.
     Reserve,
+    /// Changing a reservation.
+    Amend,
     /// Not limited: health and metrics.
     Free,
 }
@@ -89,6 +91,7 @@ impl Group {
             Self::Admin => Some("admin"),
             Self::SignIn => Some("sign_in"),
             Self::Reserve => Some("reserve"),
+            Self::Amend => Some("amend"),
             Self::Free => None,
         }
     }
@@ -257,10 +260,11 @@ pub const TABLE: &[Rule] = &[
     rule("POST", "/reservations", MANAGE, Group::Reserve),
     rule("GET", "/reservations", READ, Group::Read),
     rule("GET", "/reservations/{id}", SEE_OWN, Group::Read),
-    rule("POST", "/reservations/{id}/numbers", MANAGE_OWN, Group::Write),
-    rule("DELETE", "/reservations/{id}/numbers/{number}", MANAGE_OWN, Group::Write),
-    rule("POST", "/reservations/{id}/move-to-checkout", MANAGE_OWN, Group::Write),
-    rule("POST", "/reservations/{id}/cancel", END_OWN, Group::Write),
+    rule("POST", "/reservations/{id}/numbers", END_OWN, Group::Amend),
+    rule("DELETE", "/reservations/{id}/numbers/{number}", END_OWN, Group::Amend),
+    rule("POST", "/reservations/{id}/move-to-checkout", END_OWN, Group::Amend),
+    rule("POST", "/reservations/{id}/cancel", END_OWN, Group::Amend),
+    rule("GET", "/admin/reservations", ADMIN, Group::Admin),
     rule("POST", "/admin/jobs/expire-reservations", ADMIN, Group::Admin),
     rule("GET", "/openapi.json", May::Anyone, Group::Free),
     rule("GET", "/docs", May::Anyone, Group::Free),

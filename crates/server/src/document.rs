@@ -19,7 +19,7 @@ use crate::access::{is_socket_path, rule_for};
 use crate::codes::code_of;
 use crate::limits::IDEMPOTENCY_KEY_BYTES_MAX;
 use crate::problem::title_of;
-use crate::{May, Problem, apps, schema};
+use crate::{May, Problem, apps, docs, schema};
 
 /// What the tags mean.
 const TAGS: &[(&str, &str)] = &[
@@ -131,10 +131,12 @@ pub(crate) fn finish(api: &mut OpenApi) {
     components.schemas.insert(schema::Problem::name().into_owned(), schema::Problem::schema());
     let bearer = Http::new(HttpAuthScheme::Bearer);
     components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
+    let schemas = json!(components);
     for (path, item) in &mut api.paths.paths {
         for (method, operation) in operations_mut(item) {
             complete(method, path, operation);
             show_example(operation, components);
+            show_samples(operation, &schemas);
         }
     }
 }
@@ -152,6 +154,18 @@ fn show_example(operation: &mut Operation, components: &Components) {
         let name = named.ref_location.rsplit('/').next().unwrap_or("");
         if let Some(RefOr::T(Schema::Object(object))) = components.schemas.get(name) {
             content.example = object.example.clone().or_else(|| object.examples.first().cloned());
+        }
+    }
+}
+
+/// What succeeds is shown as it may look.
+fn show_samples(operation: &mut Operation, components: &Value) {
+    let succeeded = operation.responses.responses.iter_mut().filter(|(status, _)| status.starts_with('2'));
+    for (_, response) in succeeded {
+        let RefOr::T(response) = response else { continue };
+        let Some(RefOr::T(content)) = response.content.get_mut("application/json") else { continue };
+        if content.example.is_none() && content.examples.is_empty() {
+            content.example = docs::sample(&json!(content.schema), components);
         }
     }
 }

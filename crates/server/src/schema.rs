@@ -82,7 +82,9 @@ pub(crate) fn data() -> Object {
 
 /// A token, a version, a number of an event.
 pub(crate) fn number() -> Object {
-    integer(0)
+    let mut number = integer(0);
+    number.examples = vec![json!(2)];
+    number
 }
 
 fn integer(minimum: u64) -> Object {
@@ -145,9 +147,14 @@ pub(crate) fn source() -> Object {
     one_of("`preset` as it was built in, `own` as somebody set it.", &["preset", "own"])
 }
 
-/// Any JSON.
-pub(crate) fn any() -> Object {
-    ObjectBuilder::new().schema_type(SchemaType::AnyValue).build()
+/// What any route may answer.
+pub(crate) fn any_answer() -> Object {
+    ObjectBuilder::new()
+        .schema_type(SchemaType::AnyValue)
+        .examples([
+            json!({"renewed": true, "expires_at": "2026-01-02T03:04:35.678Z", "expires_in_ms": 30_000}),
+        ])
+        .build()
 }
 
 /// How a policy reads.
@@ -288,15 +295,19 @@ fn message() -> Object {
 
 /// A refusal.
 fn problem() -> Object {
-    let word =
-        |description: &str| ObjectBuilder::new().schema_type(Type::String).description(Some(description));
+    let word = |description: &str, example: &str| {
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .description(Some(description))
+            .examples([json!(example)])
+    };
     let object = ObjectBuilder::new()
         .description(Some("A refusal (RFC 9457), with what a program needs to go on beside it."))
-        .property("type", word("Where the code is explained."))
-        .property("title", word("What the code means."))
-        .property("status", ObjectBuilder::new().schema_type(Type::Integer))
-        .property("detail", word("A sentence about this very case."))
-        .property("code", word("The stable code."))
+        .property("type", word("Where the code is explained.", "/docs/problems#not_found"))
+        .property("title", word("What the code means.", "There is no such thing"))
+        .property("status", ObjectBuilder::new().schema_type(Type::Integer).examples([json!(404)]))
+        .property("detail", word("A sentence about this very case.", "there is no item nightly"))
+        .property("code", word("The stable code.", "not_found"))
         .additional_properties(Some(AdditionalProperties::FreeForm(true)));
     let required = ["type", "title", "status", "detail", "code"];
     required.into_iter().fold(object, ObjectBuilder::required).build()

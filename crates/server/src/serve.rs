@@ -50,6 +50,8 @@ pub enum ServeError {
     Store(StoreError),
     /// The keys.
     Identity(crate::identity::Error),
+    /// A demonstration where real payments are configured.
+    NoDemo(&'static str),
 }
 
 impl fmt::Display for ServeError {
@@ -59,6 +61,7 @@ impl fmt::Display for ServeError {
             Self::Listen { address, source } => write!(f, "cannot listen on {address}: {source}"),
             Self::Store(error) => error.fmt(f),
             Self::Identity(error) => error.fmt(f),
+            Self::NoDemo(why) => write!(f, "--demo: {why}; use another data folder"),
         }
     }
 }
@@ -101,7 +104,8 @@ impl Server {
         let app = App::with_workshop(engine, identity, metrics, files, workshop);
         let fake = open_till(config, &app, (tls.is_some(), address)).await?;
         let limits = config.accept_limits(&trusted);
-        let rates = Rates::of(config.rate_groups(), [(Group::Reserve, config.rates.reserve.per_minute)]);
+        let slow = [(Group::Reserve, config.rates.reserve), (Group::Amend, config.rates.amend)];
+        let rates = Rates::of(config.rate_groups(), slow.map(|(group, rate)| (group, rate.per_minute)));
         Ok(Self { app, listener, address, tls, limits, rates, trusted, first_key, fake, hangups })
     }
 
@@ -175,9 +179,18 @@ async fn open_till(
         app.open_till(till.with(BAC_CREDOMATIC, gateway));
         return Ok(None);
     }
+    // Nothing real is touched: its key would be replaced, and its open charges looked up where they are not.
+    if config.payments.gateway_url.is_some() {
+        return Err(ServeError::NoDemo(
+            "payments.gateway_url names a gateway, and the demonstration has its own",
+        ));
+    }
     let unbound = |source| ServeError::Listen { address, source };
     let fake = FakeGateway::start().await.map_err(unbound)?;
     app.open_till(till.with(BAC_CREDOMATIC, fake.connector()));
+    if !fake.is_ours(app.payments()).await {
+        return Err(ServeError::NoDemo("this folder's payments by card are configured for another gateway"));
+    }
     if let Err(refusal) = fake.set_up(app.payments()).await {
         tracing::warn!("the demonstration's payments are not set up: {refusal}");
     }

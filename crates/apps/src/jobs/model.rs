@@ -67,6 +67,7 @@ pub struct Analysis {
     #[schema(value_type = String, format = DateTime)]
     pub queued_at: Time,
     /// Counts its changes.
+    #[schema(example = 3)]
     pub version: u64,
     /// When it last changed.
     #[schema(value_type = String, format = DateTime)]

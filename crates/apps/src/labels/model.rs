@@ -76,6 +76,7 @@ pub struct Project {
     /// Who made it, and may edit every annotation in it.
     pub owner: Person,
     /// Counts its changes.
+    #[schema(example = 1)]
     pub version: u64,
     /// When it was made.
     #[schema(value_type = String, format = DateTime)]
@@ -166,16 +167,19 @@ pub struct Image {
     #[schema(value_type = String, example = "new")]
     pub status: Status,
     /// In pixels, as it is shown.
+    #[schema(example = 640)]
     pub width: u32,
     /// In pixels, as it is shown.
+    #[schema(example = 480)]
     pub height: u32,
     /// How many annotations it has.
+    #[schema(example = 3)]
     pub annotations: usize,
     /// What the file is; `null` where it is kept elsewhere.
     #[schema(required = true)]
     pub format: Option<Format>,
     /// The file's size in bytes.
-    #[schema(required = true)]
+    #[schema(required = true, example = 48_213)]
     pub bytes: Option<u64>,
     /// Where the file is.
     #[schema(required = true, example = "/api/v1/projects/streets/images/image-01kdzvq2me0x7f3/file")]
@@ -191,6 +195,7 @@ pub struct Image {
     #[schema(value_type = String, format = DateTime)]
     pub created_at: Time,
     /// Counts its changes, new and deleted annotations included.
+    #[schema(example = 9)]
     pub version: u64,
     /// When it last changed.
     #[schema(value_type = String, format = DateTime)]
@@ -276,7 +281,7 @@ pub struct Annotation {
     #[schema(example = "car")]
     pub class_id: String,
     /// Counts its changes, from 1. A change names the one that it is based on.
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, example = 2)]
     pub version: u64,
     /// Who made it.
     pub author: Person,
@@ -334,11 +339,14 @@ pub struct LockAnswer {
     #[schema(value_type = String, format = DateTime)]
     pub expires_at: Time,
     /// The time left. Count down from this, not from your own clock.
+    #[schema(example = 28_000)]
     pub expires_in_ms: i64,
     /// The lock's fencing token, for the one who has it.
+    #[schema(example = 7)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<u64>,
     /// How often to send a heartbeat.
+    #[schema(example = 10_000)]
     pub heartbeat_ms: i64,
     /// The server's time at this answer.
     #[schema(value_type = String, format = DateTime)]

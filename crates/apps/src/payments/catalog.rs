@@ -219,7 +219,13 @@ impl Payments {
                 !provider.data.config.contains_key(field.name)
             }
         });
-        missing.map(|field| field.name.to_owned()).collect()
+        let mut missing: Vec<String> = missing.map(|field| field.name.to_owned()).collect();
+        // What was fine when it was written may not be with the gateway that this server was started with.
+        if let Err(Refusal::Invalid { field, .. }) = provider.connector.validate_config(&provider.data.config)
+        {
+            missing.push(field.trim_start_matches("config.").to_owned());
+        }
+        missing
     }
 
     async fn all_providers(&self) -> Result<Vec<Configured>> {

@@ -255,6 +255,13 @@ pub struct NewTransfer {
 
 /// An attempt to pay, as it is shown to its buyer and to the operator.
 #[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(example = json!({
+    "id": "navidad~01jh2v7m9x4k2q", "state": "requires_action", "reservation_id": "navidad~01kdzvq2me0x7f3",
+    "provider": "bac_credomatic", "amount_minor": 300_000, "currency": "CRC",
+    "payment_url": "/pay/navidad~01jh2v7m9x4k2q/6f1c0e9b", "expires_at": "2026-01-02T03:09:05.678Z",
+    "expires_in_ms": 300_000, "reason": null, "started_at": "2026-01-02T03:04:05.678Z",
+    "server_time": "2026-01-02T03:04:05.678Z",
+}))]
 pub struct Payment {
     /// Its id.
     #[schema(example = "navidad~01jh2v7m9x4k2q")]
@@ -262,6 +269,7 @@ pub struct Payment {
     /// What has become of it.
     pub state: State,
     /// The reservation.
+    #[schema(example = "navidad~01kdzvq2me0x7f3")]
     pub reservation_id: String,
     /// The provider's code.
     #[schema(example = "bac_credomatic")]
@@ -273,6 +281,7 @@ pub struct Payment {
     #[schema(example = "CRC")]
     pub currency: String,
     /// Where to pay: open it as a page of its own. Only for its buyer, and only while there is something to do.
+    #[schema(example = "/pay/navidad~01jh2v7m9x4k2q/6f1c0e9b")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payment_url: Option<String>,
     /// How to pay by hand.
@@ -282,7 +291,7 @@ pub struct Payment {
     #[schema(value_type = Option<String>, format = DateTime, required = true)]
     pub expires_at: Option<Time>,
     /// The time left. Count down from this, not from your own clock.
-    #[schema(required = true)]
+    #[schema(required = true, example = 287_000)]
     pub expires_in_ms: Option<i64>,
     /// In a word, why it is what it is: the gateway's code, `3ds_n`, `rejected` …
     #[schema(required = true)]
@@ -315,8 +324,10 @@ pub struct Payment {
 #[schema(as = PaymentTransfer)]
 pub struct TransferView {
     /// The bank's number, without spaces and dashes.
+    #[schema(example = "2026011512345678")]
     pub reference: String,
     /// The phone that it came from.
+    #[schema(example = "88887777")]
     pub payer_phone: String,
     /// Whose that is.
     #[schema(required = true)]
@@ -325,6 +336,7 @@ pub struct TransferView {
     #[schema(required = true)]
     pub payer_bank: Option<String>,
     /// How much the buyer says was sent.
+    #[schema(example = 300_000)]
     pub amount_minor: i64,
     /// When, as the buyer says.
     #[schema(required = true)]

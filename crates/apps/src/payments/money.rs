@@ -51,6 +51,7 @@ pub struct Currency(&'static Row);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Money {
     /// Whole minor units: 100000 is ₡1,000.00.
+    #[schema(example = 300_000)]
     pub minor: i64,
     /// ISO 4217.
     #[schema(value_type = String, example = "CRC")]

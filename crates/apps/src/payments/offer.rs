@@ -88,21 +88,26 @@ pub struct ProviderView {
     #[schema(example = "bac_credomatic")]
     pub code: String,
     /// What buyers read.
+    #[schema(example = "Card")]
     pub name: String,
     /// A sentence under it.
+    #[schema(example = "Visa and Mastercard, confirmed at once.")]
     pub description: String,
     /// Buyers can choose it, if nothing is missing.
     pub is_enabled: bool,
     /// Confirmed by a program, not by a person.
     pub is_automatic: bool,
     /// Lower ones come first.
+    #[schema(example = 10)]
     pub priority: u32,
     /// By field; a secret that is set reads `********`.
-    #[schema(value_type = Object)]
+    #[schema(value_type = Object, example = json!({"currency": "CRC", "password": "********"}))]
     pub config: Map<String, Value>,
     /// Fields without which nobody can pay.
+    #[schema(example = json!([]))]
     pub missing: Vec<String>,
     /// How often it was changed.
+    #[schema(example = 2)]
     pub version: u64,
     /// When it was last changed.
     #[schema(value_type = Option<String>, format = DateTime, required = true)]
@@ -131,8 +136,10 @@ pub struct Choice {
     #[schema(example = "sinpe_movil")]
     pub code: String,
     /// What to show.
+    #[schema(example = "SINPE Móvil")]
     pub name: String,
     /// A sentence under it.
+    #[schema(example = "A transfer from your phone, confirmed by a person.")]
     pub description: String,
     /// On a page of the provider's, or by a transfer.
     pub mode: Mode,

@@ -45,13 +45,11 @@ impl Payments {
             return Ok(done);
         }
         let transfer = self.checked(&id, &attempt, new)?;
-        if self.is_same(&id, &transfer)? {
-            return self.carried_out(actor, &id);
-        }
         // Before anything is reserved: what is over, or in review with another one, must lose nothing by this.
         let state = self.attempt(&id)?.state()?;
         if state != State::RequiresAction {
-            return Err(not_open(&id, state));
+            let is_same = self.is_same(&id, &transfer)?;
+            return if is_same { self.carried_out(actor, &id) } else { Err(not_open(&id, state)) };
         }
         let marks = marks(&attempt, &transfer)?;
         self.reserve(&id, &transfer, &marks).await?;
@@ -150,11 +148,12 @@ impl Payments {
     ) -> Result<()> {
         let buyer = self.raffles.order(&self.attempt(id)?.data.reservation)?.holder()?;
         for _ in 0..TAKEOVERS_MAX {
-            let mut others = Vec::new();
+            let (mut others, mut before) = (Vec::new(), Vec::new());
             for (mark, field) in marks {
                 let Some(found) = self.marked(mark)? else { continue };
                 if found.data.payment != transfer.payment {
                     others.push((AttemptId::parse(&found.data.payment)?, *field));
+                    before.push((mark, found.data));
                 }
             }
             for (other, field) in &others {
@@ -179,12 +178,42 @@ impl Payments {
                 Ok(Verb::Group(verbs))
             };
             match self.desk.change_once(&buyer, &self.collection, "reserve", plan).await {
-                Ok(_) => return Ok(()),
+                Ok(_) => {
+                    // One that was in review just before it was taken over gets back what is its own; one that
+                    // comes after this is decided anew and finds it gone.
+                    for (other, field) in &others {
+                        if let Err(refusal) = self.touch(other, field, &buyer).await {
+                            self.put_back(&buyer, transfer, &before).await?;
+                            self.unreserve(transfer, marks).await;
+                            return Err(refusal);
+                        }
+                    }
+                    return Ok(());
+                }
                 Err(refusal) if refusal.code() == "conflict" => {}
                 Err(refusal) => return Err(refusal),
             }
         }
         Err(spoken_for("reference"))
+    }
+
+    /// Gives back to others what was taken from them for this transfer.
+    async fn put_back(
+        &self,
+        buyer: &Actor,
+        transfer: &TransferDoc,
+        before: &[(&ItemId, TransferDoc)],
+    ) -> Result<()> {
+        for (mark, was) in before {
+            let plan = || match self.marked(mark)? {
+                Some(found) if found.data.payment == transfer.payment => {
+                    found.put(&status("reserved"), was, None).map(Some)
+                }
+                _ => Ok(None),
+            };
+            self.desk.change_if(buyer, &self.collection, "put_back", plan).await?;
+        }
+        Ok(())
     }
 
     /// Refuses if that attempt has the mark for good; otherwise sees to it that it can only get it anew.

@@ -19,12 +19,16 @@ pub struct Draw {
     #[schema(example = "navidad")]
     pub raffle_id: String,
     /// The SHA-256 of the seed's 32 bytes, published when the raffle opened.
+    #[schema(example = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
     pub seed_hash: String,
     /// The seed, in hexadecimal digits.
+    #[schema(example = "b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c")]
     pub seed: String,
     /// The numbers that were sold, in order.
+    #[schema(example = json!([7, 41, 42]))]
     pub sold: Vec<u32>,
     /// The SHA-256 of those numbers in decimal digits, each followed by a line feed.
+    #[schema(example = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
     pub sold_hash: String,
     /// The number that won.
     #[schema(example = 42)]

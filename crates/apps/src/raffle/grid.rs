@@ -32,6 +32,7 @@ pub struct Grid {
     #[schema(example = "--mm-r--s-")]
     pub numbers: String,
     /// The stream goes on after this number.
+    #[schema(example = 1042)]
     pub seq: u64,
     /// How many are what.
     pub counts: Counts,

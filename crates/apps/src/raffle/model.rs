@@ -59,6 +59,9 @@ pub(super) struct ReservationDoc {
     /// How much of checkout was left when a payment began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) checkout_left_ms: Option<i64>,
+    /// The administrator who last changed it in its owner's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) amended_by: Option<Person>,
     /// When it was confirmed or cancelled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) ended_ms: Option<i64>,
@@ -168,10 +171,13 @@ pub struct PatchRaffle {
 #[schema(as = RaffleCounts)]
 pub struct Counts {
     /// Can be reserved.
+    #[schema(example = 97)]
     pub available: u32,
     /// Somebody has them under a timer.
+    #[schema(example = 2)]
     pub reserved: u32,
     /// Gone.
+    #[schema(example = 1)]
     pub sold: u32,
 }
 
@@ -199,7 +205,7 @@ pub struct Raffle {
     #[schema(value_type = Option<String>, format = DateTime, required = true)]
     pub draw_at: Option<Time>,
     /// The SHA-256 of the draw's seed, published when the raffle opened.
-    #[schema(required = true)]
+    #[schema(required = true, example = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
     pub seed_hash: Option<String>,
     /// The number that won, once it is drawn.
     #[schema(required = true)]
@@ -208,6 +214,7 @@ pub struct Raffle {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counts: Option<Counts>,
     /// Counts its changes.
+    #[schema(example = 4)]
     pub version: u64,
     /// The server's time at this answer.
     #[schema(value_type = String, format = DateTime)]
@@ -285,6 +292,7 @@ pub struct Reservation {
     #[schema(example = "tab-1")]
     pub session_id: String,
     /// Its numbers.
+    #[schema(example = json!([7, 41, 42]))]
     pub numbers: Vec<u32>,
     /// `selection`, `checkout`, `paying` or `verification` while it is pending, then `completed` or `ended`.
     #[schema(example = "selection")]
@@ -310,7 +318,7 @@ pub struct Reservation {
     #[schema(value_type = Option<String>, format = DateTime, required = true)]
     pub expires_at: Option<Time>,
     /// The time left. Count down from this, not from your own clock.
-    #[schema(required = true)]
+    #[schema(required = true, example = 287_000)]
     pub expires_in_ms: Option<i64>,
     /// The server's time at this answer.
     #[schema(value_type = String, format = DateTime)]
@@ -333,5 +341,6 @@ pub struct ReservationPage {
 #[schema(as = ExpiredReservations)]
 pub struct Expired {
     /// Reservations whose end was recorded by it.
+    #[schema(example = 3)]
     pub expired: u64,
 }

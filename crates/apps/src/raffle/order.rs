@@ -10,7 +10,7 @@
 //! ```
 
 use tenure_core::command::{Acquire, Complete};
-use tenure_core::{Claim, CollectionKey, Json, Principal, Refusal as Rule, Verb};
+use tenure_core::{Claim, CollectionKey, Json, Principal, Refusal as Rule, SessionId, Verb};
 
 use super::model::{Link, ReservationDoc};
 use super::{RaffleStatus, Raffles, ReservationStatus, number_item, reservation_id, status};
@@ -151,11 +151,15 @@ impl Order {
         let data = ReservationDoc { ended_ms: None, ..self.document.data.clone() };
         let items = self.numbers().iter().map(|number| number_item(*number)).collect::<Result<_>>()?;
         let link = Some(Json::of(&Link { reservation: self.document.item.id.to_string() })?);
+        // Its session finds it again, unless that has another one by now.
+        let session = SessionId::new(self.document.data.session.as_str()).ok();
+        let held = self.raffles.held_by(&self.collection, self.owner_id(), self.now_ms)?;
+        let session = session.filter(|own| held.iter().all(|(claim, _)| claim.session.as_ref() != Some(own)));
         Ok(vec![
             raffle.put(&raffle.item.status, &open, None)?,
             buyer.stays(None)?,
             self.document.put(&status("pending"), &data, None)?,
-            Verb::Acquire(Acquire { items, data: link, ..Acquire::default() }),
+            Verb::Acquire(Acquire { items, session, data: link, ..Acquire::default() }),
         ])
     }
 

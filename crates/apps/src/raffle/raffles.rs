@@ -10,6 +10,7 @@ use super::{
     status,
 };
 use crate::family::page_size;
+use crate::payments::Currency;
 use crate::{Actor, Desk, Document, Done, Permission, Refusal, Result, Time, put, text};
 
 impl Raffles {
@@ -171,9 +172,7 @@ fn check(new: NewRaffle) -> Result<RaffleDoc> {
     if !(1..=PRICE_MINOR_MAX).contains(&new.price_minor) {
         return invalid("price_minor", format!("must be 1 to {PRICE_MINOR_MAX} minor units"));
     }
-    if new.currency.len() != 3 || !new.currency.bytes().all(|byte| byte.is_ascii_uppercase()) {
-        return invalid("currency", "must be a code of ISO 4217: three letters, such as CRC".to_owned());
-    }
+    Currency::parse("currency", &new.currency)?;
     let draw_at_ms = new.draw_at.as_deref().map(time).transpose()?;
     Ok(RaffleDoc {
         title,

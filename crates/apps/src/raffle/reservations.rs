@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tenure_core::{Claim, ClaimState, CollectionKey, ItemId, Refusal as Rule, Verb};
 use tenure_engine::ClaimFilter;
 
-use super::model::ReservationDoc;
+use super::model::{Link, ReservationDoc};
 use super::reserve::{check_numbers, is_race};
 use super::{
     Expired, KIND, Order, PAGE_MAX, RESERVATIONS, Raffles, Reservation, ReservationPage, ReservationStatus,
@@ -47,6 +47,33 @@ impl Raffles {
             .await
     }
 
+    /// Everybody's open reservations of a raffle, oldest first: what a draw waits for.
+    pub async fn open_reservations(&self, actor: &Actor, raffle: String) -> Result<ReservationPage> {
+        actor.require(Permission::RaffleManage)?;
+        let raffles = self.clone();
+        self.desk
+            .read(move |desk| {
+                let (collection, _) = raffles.raffle(&raffle)?;
+                let filter = ClaimFilter {
+                    collection: Some(collection.clone()),
+                    state: Some(ClaimState::Active),
+                    ..ClaimFilter::default()
+                };
+                let rows = desk.reader().claims(&filter, PAGE_MAX)?.rows;
+                let mut reservations = Vec::with_capacity(rows.len());
+                for row in rows {
+                    // Claims that some other way made are of no reservation.
+                    let Ok(item) = ItemId::new(Link::of(&row.claim).reservation.as_str()) else { continue };
+                    let reservation = raffles.shown(&collection, &item)?;
+                    if reservation.status == ReservationStatus::Pending {
+                        reservations.push(reservation);
+                    }
+                }
+                Ok(ReservationPage { reservations, server_time: Time(desk.now_ms()) })
+            })
+            .await
+    }
+
     /// Adds a number, while the numbers are being chosen. The deadline stays.
     pub async fn add_number(&self, actor: &Actor, id: &str, number: u32) -> Result<Done<Reservation>> {
         let last = AtomicUsize::new(0);
@@ -57,10 +84,10 @@ impl Raffles {
             check_numbers(&raffle, &[number]).map_err(|_| {
                 Refusal::invalid("number_id", format!("must be 1 to {}", raffle.data.numbers))
             })?;
-            let buyer = self.buyer(collection, &actor.principal.id)?;
-            let held = self.held_by(collection, &actor.principal.id, self.desk.now_ms())?;
+            let buyer = self.buyer(collection, order.owner_id())?;
+            let held = self.held_by(collection, order.owner_id(), self.desk.now_ms())?;
             self.check_numbers(&buyer, held.iter().map(|(claim, _)| claim.items.len()).sum(), 1)?;
-            let mut data = order.document.data.clone();
+            let mut data = amended(actor, &order.document.data);
             data.numbers.push(number);
             let guard = Some(unchanged(&raffle));
             let mut verbs = vec![buyer.stays(guard)?, order.document.put(&status("pending"), &data, None)?];
@@ -69,14 +96,15 @@ impl Raffles {
             verbs.push(Verb::AddItem { claim: claim.number, item: number_item(number)? });
             Ok(verbs)
         };
-        self.on_own(actor, id, |refusal| is_race(refusal, last.load(Ordering::Relaxed)), plan).await
+        let is_race = |refusal: &Refusal| is_race(refusal, last.load(Ordering::Relaxed));
+        self.amend(actor, id, is_race, plan).await
     }
 
     /// Takes a number out, while the numbers are being chosen.
     pub async fn remove_number(&self, actor: &Actor, id: &str, number: u32) -> Result<Done<Reservation>> {
         let plan = |order: &Order| {
             let claim = choosing(order)?;
-            let mut data = order.document.data.clone();
+            let mut data = amended(actor, &order.document.data);
             if !data.numbers.contains(&number) {
                 return Err(Refusal::not_found("number", number));
             }
@@ -86,7 +114,7 @@ impl Raffles {
                 Verb::RemoveItem { claim: claim.number, item: number_item(number)? },
             ])
         };
-        self.on_own(actor, id, |refusal| is_race(refusal, 0), plan).await
+        self.amend(actor, id, |refusal| is_race(refusal, 0), plan).await
     }
 
     /// "Pay now": from selection to checkout, whose time begins.
@@ -94,13 +122,13 @@ impl Raffles {
         let plan = |order: &Order| {
             let claim = order.held()?;
             let now_ms = self.desk.now_ms();
-            let data = ReservationDoc { checkout_ms: Some(now_ms), ..order.document.data.clone() };
+            let data = ReservationDoc { checkout_ms: Some(now_ms), ..amended(actor, &order.document.data) };
             Ok(vec![
                 order.document.put(&status("pending"), &data, None)?,
                 Verb::Advance { claim: claim.number },
             ])
         };
-        self.on_own(actor, id, |refusal| is_race(refusal, 0), plan).await
+        self.amend(actor, id, |refusal| is_race(refusal, 0), plan).await
     }
 
     /// Gives it up: the numbers are available again. Not while somebody is charged for them.
@@ -124,7 +152,7 @@ impl Raffles {
             };
             Ok(vec![written, end])
         };
-        self.on_own(actor, id, |refusal| is_race(refusal, 0), plan).await
+        self.on_own((actor, actor), id, |refusal| is_race(refusal, 0), plan).await
     }
 
     /// Records the ends of reservations whose time is up, now. Nobody has to: they hold nothing any more.
@@ -162,11 +190,26 @@ impl Raffles {
         Ok(due)
     }
 
-    /// Changes an own reservation in one commit. What has ended meanwhile is planned anew, and refused as
-    /// what it then is.
-    async fn on_own(
+    /// Changes a reservation, in its owner's name where an administrator does it: the claim is the owner's. Who
+    /// it was stands in the document then, and so in the event.
+    async fn amend(
         &self,
         actor: &Actor,
+        id: &str,
+        is_race: impl Fn(&Refusal) -> bool,
+        plan: impl Fn(&Order) -> Result<Vec<Verb>>,
+    ) -> Result<Done<Reservation>> {
+        let order = self.order(id)?;
+        let is_own = order.owner_id() == &*actor.principal.id;
+        let holder = (!is_own).then(|| order.holder()).transpose()?;
+        self.on_own((actor, holder.as_ref().unwrap_or(actor)), id, is_race, plan).await
+    }
+
+    /// Changes a reservation in one commit, asked for by one and done in the name of another. What has ended
+    /// meanwhile is planned anew, and refused as what it then is.
+    async fn on_own(
+        &self,
+        (actor, name): (&Actor, &Actor),
         id: &str,
         is_race: impl Fn(&Refusal) -> bool,
         plan: impl Fn(&Order) -> Result<Vec<Verb>>,
@@ -180,7 +223,7 @@ impl Raffles {
         };
         let is_race =
             |refusal: &Refusal| is_race(refusal) || matches!(refusal.rule(), Some(Rule::Lost { .. }));
-        let done = self.desk.attempt((actor, &collection, Desk::OWN_STEP), is_race, plan).await;
+        let done = self.desk.attempt((name, &collection, Desk::OWN_STEP), is_race, plan).await;
         let done = done.map_err(|refusal| self.taken(of_number(refusal))).inspect_err(|refusal| {
             let (who, code) = (&*actor.principal.id, refusal.code());
             tracing::info!(actor = who, reservation = id, code, "change of a reservation denied: {refusal}");
@@ -276,6 +319,12 @@ fn choosing(order: &Order) -> Result<&Claim> {
         return Err(Rule::WrongPhase { phase: claim.phase.clone() }.into());
     }
     Ok(claim)
+}
+
+/// The document, with who changes it unless that is its owner.
+fn amended(actor: &Actor, data: &ReservationDoc) -> ReservationDoc {
+    let by = Person::from(&actor.principal);
+    ReservationDoc { amended_by: Some(by).filter(|by| by.id != data.owner.id), ..data.clone() }
 }
 
 /// Only its owner and an administrator.

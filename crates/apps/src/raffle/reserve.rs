@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tenure_core::command::Acquire;
 use tenure_core::refusal::Why;
-use tenure_core::{CollectionKey, Expect, ItemId, Json, Refusal as Rule, SessionId, Verb};
+use tenure_core::{Claim, CollectionKey, Expect, ItemId, Json, Refusal as Rule, SessionId, Verb};
 
 use super::model::{Link, RaffleDoc, ReservationDoc};
 use super::{
@@ -43,17 +43,21 @@ impl Raffles {
         let (mut existing, last) = (None, AtomicUsize::new(0));
         let plan = || {
             let (_, raffle) = self.raffle(&new.raffle_id)?;
-            raffle.require_active(&new.raffle_id)?;
-            check_numbers(&raffle, &new.number_ids)?;
             let now_ms = self.desk.now_ms();
             // Read before the claims: who reserves meanwhile has written it, and this plan is made anew.
             let buyer = self.buyer(&collection, &actor.principal.id)?;
             let held = self.held_by(&collection, &actor.principal.id, now_ms)?;
             let of_session = held.iter().find(|(claim, _)| claim.session.as_ref() == Some(&session));
             if let Some((_, link)) = of_session {
-                existing = Some(ItemId::new(link.reservation.as_str()).map_err(|_| Refusal::Broken)?);
-                return Ok(None);
+                let item = ItemId::new(link.reservation.as_str()).map_err(|_| Refusal::Broken)?;
+                // Nothing changes; but a key must be kept with this answer, and that takes a commit.
+                let kept = actor.key.as_ref().map(|_| self.rewritten(&collection, &item)).transpose()?;
+                existing = Some(item);
+                return Ok(kept);
             }
+            raffle.require_active(&new.raffle_id)?;
+            check_numbers(&raffle, &new.number_ids)?;
+            own_already(&held, &new.number_ids, now_ms)?;
             self.check_open(held.len())?;
             let count = held.iter().map(|(claim, _)| claim.items.len()).sum();
             self.check_numbers(&buyer, count, new.number_ids.len())?;
@@ -67,6 +71,7 @@ impl Raffles {
                 since_ms: now_ms,
                 checkout_ms: None,
                 checkout_left_ms: None,
+                amended_by: None,
                 ended_ms: None,
             };
             let mut verbs = vec![
@@ -96,7 +101,13 @@ impl Raffles {
         // A retry's own id is not the one that was made.
         let made = done.written(RESERVATIONS)?;
         let reservation = self.shown(&collection, &made.id)?;
-        Ok(done.show(Reserved { reservation, is_new: true }))
+        Ok(done.show(Reserved { reservation, is_new: made.version == 1 }))
+    }
+
+    /// The reservation's document over itself.
+    fn rewritten(&self, collection: &CollectionKey, item: &ItemId) -> Result<Verb> {
+        let document: Document<ReservationDoc> = self.desk.find(collection, item)?.ok_or(Refusal::Broken)?;
+        document.put(&document.item.status, &document.data, None)
     }
 
     /// R1: 1 to 10 distinct numbers; how many is the policy's to say.
@@ -134,6 +145,26 @@ impl Raffles {
         let wait_ms = rule.retry_at_ms().filter(|_| !is_final).map(|at_ms| (at_ms - now_ms).max(0));
         Refusal::Taken { numbers, wait_ms }
     }
+}
+
+/// A number that the same person holds in another tab is as taken as any: the engine would give them their own
+/// claim back, and the new reservation would hold nothing.
+fn own_already(held: &[(Claim, Link)], numbers: &[u32], now_ms: i64) -> Result<()> {
+    let (mut taken, mut wait_ms) = (Vec::new(), 0);
+    for (claim, _) in held {
+        let own: Vec<u32> = claim.items.iter().filter_map(number_of).collect();
+        let asked = numbers.iter().copied().filter(|number| own.contains(number));
+        let before = taken.len();
+        taken.extend(asked);
+        if taken.len() > before {
+            wait_ms = wait_ms.max(claim.expires_at_ms - now_ms);
+        }
+    }
+    if taken.is_empty() {
+        return Ok(());
+    }
+    taken.sort_unstable();
+    Err(Refusal::Taken { numbers: taken, wait_ms: Some(wait_ms) })
 }
 
 /// Numbers of this raffle.

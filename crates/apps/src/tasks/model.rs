@@ -166,6 +166,7 @@ pub struct Line {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serials: Option<Vec<String>>,
     /// How many, where it goes by quantity.
+    #[schema(example = 5)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quantity: Option<u64>,
     /// Into stock or out of it.
@@ -195,6 +196,7 @@ pub struct Task {
     /// Who processes it.
     pub lock: Lock,
     /// Counts its changes, those of its lines included.
+    #[schema(example = 3)]
     pub version: u64,
     /// When it or a line last changed.
     #[schema(value_type = String, format = DateTime)]
@@ -257,11 +259,13 @@ pub struct Product {
     /// How it is counted.
     pub mode: Mode,
     /// How many there are.
+    #[schema(example = 12)]
     pub quantity: u64,
     /// The serial numbers that are in stock; the first thousand of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serials: Option<Vec<String>>,
     /// Counts its changes.
+    #[schema(example = 5)]
     pub version: u64,
     /// When it last changed.
     #[schema(value_type = String, format = DateTime)]

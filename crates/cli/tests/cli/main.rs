@@ -2,6 +2,7 @@
 
 mod asking;
 mod bench;
+mod nginx;
 mod process;
 mod raffle;
 mod run;

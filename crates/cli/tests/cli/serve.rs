@@ -1,5 +1,7 @@
 //! `tenure serve` and `tenure config`.
 
+use std::io::{Read, Write};
+
 use rustix::process::Signal;
 
 use crate::process::{ADMIN, Server, code, send, serve, tenure, text};
@@ -57,6 +59,49 @@ fn the_demonstration_loads_once_and_says_who_is_who() {
     assert_eq!(held.expect("the projector's")["holder"]["id"], "bruno");
     drop(first);
     assert_eq!(demo().said.len(), 0);
+}
+
+/// R19: the demonstration's gateway replaces nobody's real one.
+#[test]
+fn r19_the_demonstration_does_not_start_where_real_payments_are_configured() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let mut server = Server::start(&data);
+    let body = r#"{"config":{"merchant_id":"REALMERCHANT","api_key":"REALKEY","environment":"sandbox"}}"#;
+    let answer = patch(&server, "/admin/payment-providers/bac_credomatic", body);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    send(&server.child, Signal::TERM);
+    server.child.wait().expect("ends");
+    let secrets = || {
+        let files = std::fs::read_dir(data.join("secrets")).expect("a folder");
+        let read =
+            |file: std::io::Result<std::fs::DirEntry>| std::fs::read_to_string(file.expect("a file").path());
+        files.map(|file| read(file).expect("text")).collect::<String>()
+    };
+    assert!(secrets().contains("REALKEY"));
+    let demo = serve(&data).arg("--demo").output().expect("runs");
+    let said = text(&demo.stderr);
+    assert!(code(&demo) == 1 && said.contains("configured for another gateway"), "{said}");
+    assert!(secrets().contains("REALKEY"), "and nothing was replaced");
+    let mut named = serve(&folder.path().join("other"));
+    named.arg("--demo").env("TENURE_PAYMENTS_GATEWAY_URL", "https://gateway.example/api");
+    let said = text(&named.output().expect("runs").stderr);
+    assert!(said.contains("payments.gateway_url"), "{said}");
+}
+
+/// A request that no command of ours makes.
+fn patch(server: &Server, path: &str, body: &str) -> String {
+    let address = server.url.trim_start_matches("http://");
+    let mut stream = std::net::TcpStream::connect(address).expect("connects");
+    let head = format!(
+        "PATCH {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {ADMIN}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("read");
+    answer
 }
 
 #[test]

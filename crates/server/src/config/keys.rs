@@ -85,6 +85,11 @@ pub(super) const KEYS: &[Key] = &[
         Takes::Number,
         "Reservations of raffle numbers, per principal in a minute; 0 for no limit.",
     ),
+    key(
+        "rates.amend.per_minute",
+        Takes::Number,
+        "Changes of reservations: numbers in and out, checkout, cancel; per principal in a minute, 0 for no limit.",
+    ),
     key("rates.admin.per_second", Takes::Number, "Administration, per principal."),
     key("rates.admin.burst", Takes::Number, "Administration at once."),
     key(

@@ -168,6 +168,8 @@ pub struct RateGroups {
     pub stream: Rate,
     /// Reserving numbers of a raffle.
     pub reserve: PerMinute,
+    /// Changing a reservation.
+    pub amend: PerMinute,
     /// Administration.
     pub admin: Rate,
     /// Signing in.
@@ -310,6 +312,8 @@ impl Default for RateGroups {
             admin: rate(50, 200),
             // R24: a person reserves a few times, and whoever scripts it would keep the grid from everyone.
             reserve: PerMinute { per_minute: 10 },
+            // Whoever chooses ten numbers one by one, and changes their mind about each, stays far below.
+            amend: PerMinute { per_minute: 120 },
             // A person signs in a few times a day; whoever guesses keys does it all the time.
             sign_in: rate(2, 30),
         }

@@ -3,6 +3,7 @@
 
 mod page;
 mod problems;
+mod sample;
 
 use std::sync::Arc;
 
@@ -10,6 +11,8 @@ use axum::Extension;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use utoipa::openapi::OpenApi;
+
+pub(crate) use sample::sample;
 
 /// What a page may load: its style sheet.
 const POLICY: &str =

@@ -79,6 +79,13 @@ fn operation_section(body: &mut String, api: &Value, method: &str, path: &str, o
         }
     }
     responses_table(body, operation);
+    let answers = operation["responses"].as_object().into_iter().flatten();
+    let example = answers
+        .filter(|(status, _)| status.starts_with('2'))
+        .find_map(|(_, response)| response["content"]["application/json"].get("example"));
+    if let Some(example) = example {
+        let _ = write!(body, "<pre>{}</pre>", html(&pretty(example)));
+    }
     body.push_str("</article>\n");
 }
 

@@ -61,7 +61,7 @@ pub enum Fault {
     WrongCurrency,
     /// The page says `Approved`, and the charge is declined.
     ForgedApproval,
-    /// Charges are made, and neither their answers nor lookups arrive.
+    /// Charges are made, and nothing is heard of them: neither their answers nor lookups arrive.
     Outage,
     /// Lookups are answered with 500.
     LookupFails,
@@ -124,6 +124,10 @@ struct Taken {
     begun: std::time::Instant,
 }
 
+fn operator() -> tenure_apps::Result<Actor> {
+    Ok(Actor::new(Principal::new("demo", "Demonstration")?, [Permission::PaymentsManage]))
+}
+
 impl Drop for FakeGateway {
     fn drop(&mut self) {
         self.serving.abort();
@@ -169,10 +173,19 @@ impl FakeGateway {
         PowerTranz::new(settings).expect("the fake's own address is good")
     }
 
+    /// Nobody has configured cards for another merchant.
+    pub async fn is_ours(&self, payments: &Payments) -> bool {
+        let Ok(actor) = operator() else { return false };
+        payments.providers(&actor).await.is_ok_and(|list| {
+            let cards = list.providers.iter().find(|provider| provider.code == BAC_CREDOMATIC);
+            let merchant = cards.and_then(|provider| provider.config.get("merchant_id"));
+            merchant.is_none_or(|merchant| merchant == MERCHANT_ID)
+        })
+    }
+
     /// Switches cards on against it, and gives transfers a phone that is nobody's, unless they have one.
     pub async fn set_up(&self, payments: &Payments) -> tenure_apps::Result<()> {
-        let principal = Principal::new("demo", "Demonstration")?;
-        let actor = Actor::new(principal, [Permission::PaymentsManage]);
+        let actor = operator()?;
         let config = json!({"merchant_id": MERCHANT_ID, "api_key": API_KEY, "environment": "sandbox"});
         let edit = |config: &serde_json::Value| EditProvider {
             is_enabled: Some(true),

@@ -218,7 +218,7 @@ impl Provider for PowerTranz {
                 ("environment", Value::String(text)) => match text.as_str() {
                     "sandbox" => {}
                     "production" => {
-                        let base = self.0.settings.base(true);
+                        let base = self.0.settings.base(true).to_lowercase();
                         if base.contains("://staging.") || !base.starts_with("https://") {
                             return invalid(
                                 "production needs a gateway for real money; the address is not one",
@@ -280,20 +280,26 @@ impl Provider for PowerTranz {
         let malformed = || Trouble::harmless("malformed", "there is no Response of the gateway in the form");
         let response = field(raw, "Response").ok_or_else(malformed)?;
         let answer: Answer = serde_json::from_str(&response).map_err(|_| malformed())?;
-        // What it says of approval is not even looked at: anybody could have written it.
-        let accepts_u = account.config.get("accept_3ds_u") == Some(&Value::Bool(true));
-        match (answer.iso(), answer.authentication()) {
-            ("HP0" | "3D0", "N") => Ok(Signal::NotAuthenticated { reason: "3ds_n" }),
-            ("HP0" | "3D0", "R") => Ok(Signal::NotAuthenticated { reason: "3ds_r" }),
-            ("HP0" | "3D0", "U") if !accepts_u => Ok(Signal::NotAuthenticated { reason: "3ds_u" }),
-            ("HP0" | "3D0", _) => Ok(Signal::Done),
-            _ => Ok(Signal::NotAuthenticated { reason: "page_left" }),
-        }
+        // What it says of approval is not even looked at: anybody could have written it. Nor does its letter
+        // alone allow a charge: `confirm` asks for the gateway's own.
+        let reason = match answer.iso() {
+            "HP0" | "3D0" => unvouched(account, answer.authentication()),
+            _ => Some("page_left"),
+        };
+        Ok(reason.map_or(Signal::Done, |reason| Signal::NotAuthenticated { reason }))
     }
 
     fn confirm(&self, account: Account, bill: Bill, handle: Sealed) -> Asking<Outcome> {
         let inner = self.0.clone();
         Box::pin(async move {
+            // The letter that the browser brought may be anybody's. No answer, no charge.
+            let path = format!("/transactions/{}", bill.number);
+            let known = inner.ask(&account, (Method::GET, &path), String::new()).await;
+            let known = known.map_err(|trouble| Trouble::harmless("not_looked_up", trouble.message))?;
+            if let Some(reason) = unvouched(&account, known.authentication()) {
+                let reason = Some(reason.to_owned());
+                return Ok(Outcome { status: Charge::Declined, txn_id: None, amount: None, reason });
+            }
             let body = json(&handle.expose())?;
             let answer = inner.ask(&account, (Method::POST, "/spi/payment"), body).await?;
             if answer.approved.is_none() || answer.iso().is_empty() {
@@ -340,6 +346,19 @@ impl Provider for PowerTranz {
     fn cancel(&self, _account: Account, _bill: Bill) -> Asking<()> {
         // Nothing is charged before `confirm`, and the page is void by itself after five minutes.
         Box::pin(async { Ok(()) })
+    }
+}
+
+/// Why nobody may be charged by this letter of the buyer's bank: only a buyer who was known (Y), or whose bank
+/// takes the blame (A), is, and an unclear one (U) where the operator accepts that.
+fn unvouched(account: &Account, letter: &str) -> Option<&'static str> {
+    match letter {
+        "Y" | "A" => None,
+        "U" if account.config.get("accept_3ds_u") == Some(&Value::Bool(true)) => None,
+        "N" => Some("3ds_n"),
+        "R" => Some("3ds_r"),
+        "U" => Some("3ds_u"),
+        _ => Some("3ds_missing"),
     }
 }
 

@@ -93,6 +93,14 @@ pub(super) struct Error {
     pub(super) message: String,
 }
 
+impl Risk {
+    /// With the bank's letter.
+    pub(super) fn of(letter: &str) -> Self {
+        let authentication_status = Some(letter.to_owned());
+        Self { three_d_secure: Some(ThreeDSecure { authentication_status }) }
+    }
+}
+
 impl Answer {
     pub(super) fn iso(&self) -> &str {
         self.iso_response_code.as_deref().unwrap_or("")

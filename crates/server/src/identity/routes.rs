@@ -67,12 +67,13 @@ struct KeyView {
     /// Its name in lists and in `DELETE /v1/keys/{id}`.
     #[schema(value_type = String, example = "key_1f2e3d4c5b6a7988")]
     id: Arc<str>,
-    #[schema(value_type = String)]
+    #[schema(value_type = String, example = "nightly worker")]
     name: Arc<str>,
     subject: Subject,
     role: Role,
     kinds: Option<Vec<String>>,
     /// RFC 3339.
+    #[schema(example = "2026-01-02T03:04:05.678Z")]
     created_at: String,
 }
 
@@ -81,6 +82,7 @@ struct MadeKeyView {
     #[serde(flatten)]
     view: KeyView,
     /// The key itself, shown this once.
+    #[schema(example = "tk_…")]
     key: String,
 }
 
@@ -112,7 +114,7 @@ struct SessionView {
     /// The kinds that they may touch; null for all.
     kinds: Option<Vec<String>>,
     /// How they proved it: `key`, `jwt` or `session`.
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, example = "session")]
     by: Option<&'static str>,
     /// The header that a page adds to whatever it changes, and its value.
     #[schema(value_type = Vec<String>, example = json!(["X-Tenure-CSRF", "1"]))]
@@ -123,9 +125,9 @@ struct SessionView {
 
 #[derive(Debug, Serialize, ToSchema)]
 struct DemoView {
-    #[schema(value_type = String)]
+    #[schema(value_type = String, example = "ana")]
     id: Arc<str>,
-    #[schema(value_type = String)]
+    #[schema(value_type = String, example = "Ana")]
     name: Arc<str>,
     role: Role,
 }
@@ -133,10 +135,13 @@ struct DemoView {
 #[derive(Serialize, ToSchema)]
 struct TicketView {
     /// Opens one socket.
+    #[schema(example = "st_…")]
     ticket: String,
     /// RFC 3339.
+    #[schema(example = "2026-01-02T03:04:35.678Z")]
     expires_at: String,
     /// From now.
+    #[schema(example = 30_000)]
     expires_in_ms: i64,
 }
 

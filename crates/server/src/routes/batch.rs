@@ -55,10 +55,10 @@ pub(crate) struct BatchAnswers {
 #[expect(dead_code, reason = "the answers are written as text; this is how they read")]
 pub(crate) struct StepAnswer {
     /// The status code.
-    #[schema(minimum = 200, maximum = 599)]
+    #[schema(minimum = 200, maximum = 599, example = 200)]
     status: u16,
     /// The body; `null` for 204.
-    #[schema(schema_with = schema::any)]
+    #[schema(schema_with = schema::any_answer)]
     body: (),
 }
 

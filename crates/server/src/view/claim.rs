@@ -27,7 +27,13 @@ impl<'a> From<&'a Principal> for Holder<'a> {
 
 /// One holder's exclusive hold on one or more items of a collection.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Claim)]
+#[schema(as = Claim, example = json!({
+    "id": "lock~jobs~2", "collection": "lock/jobs", "items": ["nightly"], "holder": {"id": "u-7", "name": "Ana"},
+    "session": "worker-3", "state": "active", "phase": "held", "token": 2,
+    "since": "2026-01-02T03:04:05.678Z", "heartbeat_at": "2026-01-02T03:04:05.678Z",
+    "expires_at": "2026-01-02T03:04:35.678Z", "expires_in_ms": 30_000, "server_time": "2026-01-02T03:04:05.678Z",
+    "data": null,
+}))]
 pub(crate) struct ClaimView<'a> {
     /// The claim's id.
     #[schema(value_type = schema::ClaimId)]
@@ -106,7 +112,10 @@ impl<'a> ClaimView<'a> {
 
 /// What a heartbeat did.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Heartbeat)]
+#[schema(as = Heartbeat, example = json!({
+    "renewed": true, "expires_at": "2026-01-02T03:04:35.678Z", "expires_in_ms": 30_000,
+    "server_time": "2026-01-02T03:04:05.678Z",
+}))]
 pub(crate) struct BeatView {
     /// The deadline moved.
     pub(crate) renewed: bool,

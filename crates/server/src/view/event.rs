@@ -237,7 +237,10 @@ impl ToSchema for EventView<'_> {
 
 impl PartialSchema for AuditView<'_> {
     fn schema() -> RefOr<Schema> {
-        let hash = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[0-9a-f]{64}$"));
+        let hash = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .pattern(Some("^[0-9a-f]{64}$"))
+            .examples([json!("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]);
         let object = common("An event, with the hash of its collection's chain after it.")
             .property("hash", hash)
             .required("hash");
@@ -258,6 +261,7 @@ impl ToSchema for AuditView<'_> {
 fn common(description: &str) -> ObjectBuilder {
     let word = ObjectBuilder::new()
         .schema_type(Type::String)
+        .examples([json!("claim_granted")])
         .description(Some("What happened; overrides stand out as LOCK_FORCE_RELEASE and LOCK_FORCE_CLAIM."));
     let mut object = ObjectBuilder::new()
         .description(Some(description))

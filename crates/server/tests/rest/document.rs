@@ -95,6 +95,11 @@ fn the_document_is_openapi_3_1_with_examples_and_problems_everywhere() {
                 );
             }
         }
+        for (status, response) in responses.iter().filter(|(status, _)| status.starts_with('2')) {
+            let Some(content) = response["content"]["application/json"].as_object() else { continue };
+            let example = content.get("example").unwrap_or_else(|| panic!("{at} {status}: no example"));
+            check_fields(example, &content["schema"], &s.api, &format!("{at} {status}"));
+        }
         if method == "POST" {
             let parameters = operation["parameters"].as_array().expect("parameters");
             assert!(parameters.iter().any(|parameter| parameter["name"] == "Idempotency-Key"), "{at}");
@@ -102,6 +107,24 @@ fn the_document_is_openapi_3_1_with_examples_and_problems_everywhere() {
         if let Some(content) = operation["requestBody"]["content"]["application/json"].as_object() {
             assert!(content["example"].is_object(), "{at} has no example of a body");
         }
+    }
+}
+
+/// The example has the fields that its schema wants and no others.
+fn check_fields(example: &Value, schema: &Value, api: &Value, at: &str) {
+    let schema = match schema["$ref"].as_str() {
+        Some(name) => api.pointer(name.trim_start_matches('#')).expect("a schema"),
+        None => schema,
+    };
+    let (Some(fields), Some(properties)) = (example.as_object(), schema["properties"].as_object()) else {
+        return;
+    };
+    for name in schema["required"].as_array().into_iter().flatten() {
+        assert!(fields.contains_key(name.as_str().expect("a name")), "{at}: the example lacks {name}");
+    }
+    for (name, value) in fields {
+        let known = properties.get(name).or_else(|| schema.get("additionalProperties"));
+        check_fields(value, known.unwrap_or_else(|| panic!("{at}: nobody knows {name}")), api, at);
     }
 }
 

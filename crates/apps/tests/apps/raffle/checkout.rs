@@ -178,3 +178,42 @@ async fn only_the_owner_and_an_administrator_see_or_change_it() {
     assert_eq!(code(&w.raffles.get_reservation(&w.ana, "nothing")), "not_found");
     assert_eq!(w.office.actions("raffle/navidad").len(), before);
 }
+
+/// Its owner or an administrator changes a reservation; the latter by name, and under the owner's limits.
+#[tokio::test]
+async fn r07_an_administrator_changes_a_reservation_and_the_event_says_so() {
+    let w = World::new().await;
+    let held = w.reserve(&w.ana, &[1, 2]).await.expect("are free");
+    let added = w.raffles.add_number(&w.root, &held.id, 3).await.expect("may").value;
+    assert_eq!((added.numbers, &*added.user_id), (vec![1, 2, 3], "ana"));
+    let written = |w: &World| {
+        let events = w.office.events("raffle/navidad");
+        let puts = events.iter().rev().filter_map(|event| match &event.fact {
+            Fact::ItemPut { write, .. } if write.id.as_str().starts_with("reservation-") => {
+                Some(format!("{write:?}"))
+            }
+            _ => None,
+        });
+        puts.into_iter().next().expect("was written")
+    };
+    assert!(written(&w).contains("amended_by") && written(&w).contains("root"), "{}", written(&w));
+    w.raffles.remove_number(&w.root, &held.id, 2).await.expect("may");
+    let own = w.raffles.add_number(&w.ana, &held.id, 4).await.expect("is hers").value;
+    assert_eq!(own.numbers, [1, 3, 4]);
+    assert!(!written(&w).contains("amended_by"));
+    let paid = w.raffles.move_to_checkout(&w.root, &held.id).await.expect("may").value;
+    assert_eq!(paid.phase, "checkout");
+    assert_eq!(code(&w.raffles.add_number(&w.bea, &held.id, 5).await), "forbidden");
+    let open = w.raffles.open_reservations(&w.root, "navidad".to_owned()).await.expect("reads");
+    assert_eq!(open.reservations.iter().map(|open| &*open.id).collect::<Vec<_>>(), [&*held.id]);
+    assert_eq!(code(&w.raffles.open_reservations(&w.ana, "navidad".to_owned()).await), "forbidden");
+    w.raffles.cancel(&w.root, &held.id).await.expect("may");
+    assert!(
+        w.raffles
+            .open_reservations(&w.root, "navidad".to_owned())
+            .await
+            .expect("reads")
+            .reservations
+            .is_empty()
+    );
+}

@@ -98,3 +98,57 @@ async fn r05_the_total_is_whole_minor_units_frozen_at_the_reservation() {
     assert_eq!(json["selection_started_at"], "2026-01-02T03:04:05.678Z");
     assert_eq!(held.server_time.0, START_MS);
 }
+
+/// R2: another tab of the same person has a number as much as anybody.
+#[tokio::test]
+async fn r02_numbers_of_ones_own_other_tab_are_taken_too() {
+    let w = World::new().await;
+    w.reserve_in(&w.ana, "tab-1", &[1, 2]).await.expect("are free");
+    assert_eq!(taken(w.reserve_in(&w.ana, "tab-2", &[1]).await), [1]);
+    assert_eq!(taken(w.reserve_in(&w.ana, "tab-2", &[3, 2, 1]).await), [1, 2]);
+    let events = w.office.actions("raffle/navidad").len();
+    for _ in 0..10 {
+        assert_eq!(
+            taken(w.reserve_in(&w.ana, "tab-2", &[2]).await),
+            [2],
+            "and it is no abandoned reservation"
+        );
+    }
+    assert_eq!(w.office.actions("raffle/navidad").len(), events);
+    w.reserve_in(&w.ana, "tab-2", &[3]).await.expect("is free");
+}
+
+/// R3: the timer of a session's reservation runs while the raffle is paused, so its page still finds it.
+#[tokio::test]
+async fn r03_a_session_gets_its_reservation_back_while_the_raffle_is_paused() {
+    let w = World::new().await;
+    let first = w.reserve(&w.ana, &[1, 2]).await.expect("are free");
+    w.becomes(RaffleStatus::Paused).await.expect("pauses");
+    let again = w.raffles.reserve(&w.ana, &asked("tab", &[1, 2])).await.expect("has one").value;
+    assert_eq!((again.is_new, again.reservation.id), (false, first.id));
+}
+
+/// E4: the key of a request that was answered with the session's reservation keeps that answer.
+#[tokio::test]
+async fn e04_a_key_that_got_the_sessions_reservation_gets_it_again() {
+    let w = World::new().await;
+    let first = w.reserve(&w.ana, &[1, 2]).await.expect("are free");
+    let ana = keyed(&w.ana, "k1");
+    for _ in 0..2 {
+        let again = w.raffles.reserve(&ana, &asked("tab", &[3])).await.expect("has one");
+        assert_eq!((again.value.is_new, &again.value.reservation.id), (false, &first.id));
+    }
+    w.raffles.cancel(&w.ana, &first.id).await.expect("is pending");
+    let again = w.raffles.reserve(&ana, &asked("tab", &[3])).await.expect("was decided");
+    assert!(again.replayed && !again.value.is_new);
+    assert_eq!(again.value.reservation.id, first.id, "a retry makes no new one");
+}
+
+/// A raffle in a currency that nobody can pay is not made.
+#[tokio::test]
+async fn r05_the_currency_is_one_that_can_be_paid() {
+    let w = World::new().await;
+    let zzz =
+        tenure_apps::raffle::NewRaffle { currency: "ZZZ".to_owned(), id: None, ..super::world::new(10) };
+    assert_eq!(field(w.raffles.create(&w.root, zzz).await), "currency");
+}

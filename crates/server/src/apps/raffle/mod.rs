@@ -57,6 +57,7 @@ pub(crate) const REFUSALS: &[Refusals] = &[
     ("GET", "/raffles/{id}/ws/stats", &["not_found"], &[]),
     ("POST", "/reservations", &["not_found", "wrong_status", "held", "limit", "conflict"], &[]),
     ("GET", "/reservations", &["not_found"], &[]),
+    ("GET", "/admin/reservations", &["not_found"], &[]),
     ("GET", "/reservations/{id}", &["not_found"], &[]),
     ("POST", "/reservations/{id}/numbers", RESERVATION, &["held", "limit"]),
     ("DELETE", "/reservations/{id}/numbers/{number}", RESERVATION, &[]),

@@ -23,6 +23,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(remove_reserved_number))
         .routes(routes!(move_to_checkout))
         .routes(routes!(cancel_reservation))
+        .routes(routes!(list_open_reservations))
         .routes(routes!(expire_reservations))
 }
 
@@ -110,7 +111,8 @@ async fn get_reservation(
 
 /// Add a number
 ///
-/// While numbers are being chosen. The deadline stays what the first number made it.
+/// While numbers are being chosen. The deadline stays what the first number made it. An administrator may do this
+/// and what follows in the buyer's name; the event then tells who did.
 #[utoipa::path(post, path = "/reservations/{id}/numbers", tag = "raffle",
     params(("id" = String, Path, description = "The reservation's id.")), request_body = NumberBody,
     responses((status = 200, description = "The reservation.", body = Reservation)))]
@@ -177,6 +179,29 @@ async fn cancel_reservation(
         app.metrics().reservation("cancelled");
     }
     done(&cancelled)
+}
+
+/// Which raffle's.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct OpenQuery {
+    /// The raffle.
+    raffle_id: String,
+}
+
+/// List a raffle's open reservations
+///
+/// Everybody's, at most two hundred: what a draw waits for. An administrator can cancel them.
+#[utoipa::path(get, path = "/admin/reservations", tag = "raffle", params(OpenQuery),
+    responses((status = 200, description = "The reservations.", body = ReservationPage)))]
+async fn list_open_reservations(
+    State(app): State<App>,
+    caller: Caller,
+    Query(query): Query<OpenQuery>,
+) -> Result<Rendered, Problem> {
+    let actor = asks(&caller, None)?;
+    Rendered::json(&app.raffles().open_reservations(&actor, query.raffle_id).await?)
 }
 
 /// Sweep by hand

@@ -21,6 +21,7 @@ use crate::{App, Caller, Problem};
 #[schema(as = RaffleSockets)]
 struct SocketStats {
     /// Open sockets of this raffle, on this server.
+    #[schema(example = 12)]
     connected: u64,
 }
 

@@ -10,7 +10,7 @@ use hyper::body::Bytes;
 use tenure_apps::payments::{Currency, Money};
 
 use super::{API_KEY, Fault, MERCHANT_ID, PAGE_MS, SALES_MAX, Shared, Taken, World, pages};
-use crate::gateway::wire::{Answer, Error, Refund, Sale, number};
+use crate::gateway::wire::{Answer, Error, Refund, Risk, Sale, number};
 
 fn is_merchant(headers: &HeaderMap) -> bool {
     let is = |name: &str, value: &str| headers.get(name).is_some_and(|found| found == value);
@@ -122,7 +122,8 @@ pub(super) async fn transaction(
         return StatusCode::UNAUTHORIZED.into_response();
     }
     let world = world.lock();
-    if matches!(world.fault, Fault::LookupFails | Fault::Outage) {
+    let is_charged = world.sales.get(&id).is_some_and(|sale| sale.iso.is_some());
+    if world.fault == Fault::LookupFails || world.fault == Fault::Outage && is_charged {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     }
     answer_about(&world, &id)
@@ -140,6 +141,7 @@ fn answer_about(world: &World, id: &str) -> Response {
         currency_code: Some(amount.currency.number().to_owned()),
         rrn: sale.charged.map(|_| format!("R{}", &sale.token[..11])),
         refunded: sale.refunded.map(|_| true),
+        risk_management: sale.authentication.map(Risk::of),
         ..Answer::default()
     })
     .into_response()

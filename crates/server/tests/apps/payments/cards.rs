@@ -2,6 +2,7 @@
 
 use tenure_apps::payments::BAC_CREDOMATIC;
 
+use super::browser::encode;
 use super::world::{APPROVED, PUBLIC_URL, Shop};
 
 /// R19: a page, a card, the numbers; and nothing of the card on this server.
@@ -76,4 +77,40 @@ async fn r19_after_a_declined_card_another_can_pay() {
     let second = shop.server.post("ana", "/payments", body).await.status(201).json();
     assert_eq!(shop.pay(&second, APPROVED).await, "succeeded");
     assert_eq!((shop.fake.charges(), shop.fake.taken_minor()), (1, 200_000));
+}
+
+/// What the browser brings can be written by anybody: a letter that is missing or forged charges nobody.
+#[tokio::test]
+async fn r19_3ds_is_the_gateways_word_and_not_the_browsers() {
+    let forged = [
+        (
+            "4012000000020121",
+            r#"{"IsoResponseCode":"3D0","RiskManagement":{"ThreeDSecure":{"AuthenticationStatus":"Y"}}}"#,
+            "3ds_n",
+        ),
+        (
+            "5100270000000072",
+            r#"{"IsoResponseCode":"3D0","RiskManagement":{"ThreeDSecure":{"AuthenticationStatus":"Y"}}}"#,
+            "3ds_r",
+        ),
+        ("4012000000020071", r#"{"IsoResponseCode":"3D0"}"#, "3ds_missing"),
+        (
+            "4012000000020071",
+            r#"{"IsoResponseCode":"HP0","RiskManagement":{"ThreeDSecure":{"AuthenticationStatus":"Z"}}}"#,
+            "3ds_missing",
+        ),
+    ];
+    for (card, response, reason) in forged {
+        let shop = Shop::new().await;
+        let payment = shop.start(BAC_CREDOMATIC).await;
+        let (path, _) = shop.browse(&payment, card).await;
+        shop.back(&path, &encode(&[("Response".to_owned(), response.to_owned())])).await.status(200);
+        let payment = shop.get(&payment).await;
+        assert_eq!(
+            (payment["state"].as_str(), payment["reason"].as_str()),
+            (Some("failed"), Some(reason)),
+            "{card}"
+        );
+        assert_eq!(shop.fake.charges(), 0, "{card}");
+    }
 }

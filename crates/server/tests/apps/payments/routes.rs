@@ -2,9 +2,12 @@
 
 use axum::http::Method;
 use serde_json::{Value, json};
-use tenure_apps::payments::{BAC_CREDOMATIC, SINPE_MOVIL};
+use tenure_apps::Permission;
+use tenure_apps::payments::{BAC_CREDOMATIC, EditProvider, FileVault, Provider, SINPE_MOVIL, Till};
+use tenure_server::App;
+use tenure_server::gateway::{PowerTranz, PowerTranzSettings};
 
-use super::world::Shop;
+use super::world::{PUBLIC_URL, Shop, actor};
 use crate::access::{Ready, check};
 use crate::server::Call;
 
@@ -167,4 +170,34 @@ async fn e08_every_route_of_payments_by_role() {
         Ready { server, path, body: Value::clone(&body), collection: "raffle/navidad" }
     })
     .await;
+}
+
+/// What was fine with one gateway is not with another: nobody pays real money at a test gateway, whatever the
+/// server was started with when production was chosen.
+#[tokio::test]
+async fn r17_production_at_a_gateway_that_is_not_for_it_is_not_offered() {
+    let shop = Shop::new().await;
+    let real = App::new(shop.server.engine.clone());
+    let vault = FileVault::new(shop.folder.path().join("secrets"));
+    let gateway = PowerTranz::new(PowerTranzSettings::default()).expect("is configured");
+    real.open_till(Till::new(vault, PUBLIC_URL).with(BAC_CREDOMATIC, gateway));
+    let root = actor("root", &[Permission::PaymentsManage]);
+    let config = json!({"environment": "production"}).as_object().cloned();
+    let edit = EditProvider { config, ..EditProvider::default() };
+    real.payments().edit_provider(&root, BAC_CREDOMATIC, &edit).await.expect("its gateway is for real money");
+    let all = shop.server.get("root", "/admin/payment-providers").await.status(200).json();
+    let cards = all["providers"].as_array().expect("a list").iter().find(|one| one["code"] == BAC_CREDOMATIC);
+    assert_eq!(cards.expect("is there")["missing"], json!(["environment"]));
+    let offered = shop.server.get("ana", "/payment-providers").await.status(200).json();
+    assert!(!offered.to_string().contains(BAC_CREDOMATIC), "{offered}");
+    let reservation = shop.reserve("ana", &[7]).await;
+    let body = json!({"reservation_id": reservation, "provider": BAC_CREDOMATIC});
+    shop.server.post("ana", "/payments", body).await.code(409, "wrong_status");
+
+    // Whatever case its name is written in.
+    let base = Some("https://STAGING.ptranz.com/api".to_owned());
+    let gateway = PowerTranz::new(PowerTranzSettings { base, ..PowerTranzSettings::default() });
+    let config = json!({"environment": "production"});
+    let refusal = gateway.expect("is configured").validate_config(config.as_object().expect("fields"));
+    assert!(refusal.is_err());
 }

@@ -21,6 +21,8 @@ async fn prepare(rule: &Rule) -> Ready {
     }
     let path = if rule.path.starts_with("/raffles") {
         rule.path.replace("{id}", "navidad")
+    } else if rule.path == "/admin/reservations" {
+        "/admin/reservations?raffle_id=navidad".to_owned()
     } else {
         rule.path.replace("{id}", &id).replace("{number}", "2")
     };

@@ -1,0 +1,173 @@
+//! The sample configuration of nginx, with a real nginx in front of a real server.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+
+use crate::process::{ADMIN, Server, serve, tenure, text, until};
+
+const SAMPLE: &str = include_str!("../../../../deploy/nginx/tenure.conf");
+const NAME: &str = "tenure.example.com";
+const HERE: [u8; 4] = [127, 0, 0, 1];
+
+/// An nginx with the sample, changed only in what its first lines tell to change.
+struct Nginx {
+    process: Child,
+    plain: u16,
+    secure: u16,
+    ca: RootCertStore,
+}
+
+impl Nginx {
+    fn start(folder: &Path, server: &Server) -> Self {
+        let made = rcgen::generate_simple_self_signed([NAME.to_owned(), "localhost".to_owned()])
+            .expect("a certificate");
+        fs::write(folder.join("cert.pem"), made.cert.pem()).expect("written");
+        fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).expect("written");
+        let mut ca = RootCertStore::empty();
+        ca.add(CertificateDer::from_pem_file(folder.join("cert.pem")).expect("read")).expect("added");
+
+        let (plain, secure) = (free_port(), free_port());
+        let mut site = SAMPLE.to_owned();
+        for (sample, here) in [
+            ("server 127.0.0.1:8080 ", format!("server {} ", server.url.trim_start_matches("http://"))),
+            ("listen 80;", format!("listen 127.0.0.1:{plain};")),
+            ("listen 443 ", format!("listen 127.0.0.1:{secure} ")),
+            ("/etc/tenure/tls/cert.pem", folder.join("cert.pem").display().to_string()),
+            ("/etc/tenure/tls/key.pem", folder.join("key.pem").display().to_string()),
+        ] {
+            assert_eq!(site.matches(sample).count(), 1, "{sample}");
+            site = site.replace(sample, &here);
+        }
+        fs::write(folder.join("site.conf"), site).expect("written");
+        let at = folder.display();
+        let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+        let temporary = temporary.map(|word| format!("{word}_temp_path {at}/{word};")).join(" ");
+        let whole = format!(
+            "daemon off; master_process off; pid {at}/pid; error_log {at}/error.log; events {{}}\n\
+             http {{ access_log off; {temporary} include {at}/site.conf; }}\n"
+        );
+        let main = folder.join("nginx.conf");
+        fs::write(&main, whole).expect("written");
+
+        let nginx = |more: &[&str]| {
+            let mut command = Command::new("nginx");
+            command.args(["-e", "stderr", "-c"]).arg(&main).args(more).stdin(Stdio::null());
+            command
+        };
+        let checked = nginx(&["-t"]).output().expect("nginx is there");
+        assert!(checked.status.success(), "{}", text(&checked.stderr));
+        let process = nginx(&[]).stderr(Stdio::null()).spawn().expect("starts");
+        until("nginx listens", || TcpStream::connect((Ipv4Addr::LOCALHOST, secure)).is_ok());
+        Self { process, plain, secure, ca }
+    }
+
+    /// From one of this machine's own addresses.
+    async fn connect(&self, from: [u8; 4]) -> TlsStream<tokio::net::TcpStream> {
+        let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let config = config.expect("versions").with_root_certificates(self.ca.clone()).with_no_client_auth();
+        let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+        socket.bind(SocketAddr::from((from, 0))).expect("an address");
+        let stream =
+            socket.connect(SocketAddr::from((Ipv4Addr::LOCALHOST, self.secure))).await.expect("connects");
+        let name = ServerName::try_from(NAME).expect("a name");
+        TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("TLS")
+    }
+
+    /// A request over TLS, and the whole answer.
+    async fn ask(&self, from: [u8; 4], head: &str, body: &str) -> String {
+        let mut stream = self.connect(from).await;
+        let request = format!(
+            "{head}\r\nHost: {NAME}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
+             X-Tenure-CSRF: 1\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = Vec::new();
+        // nginx ends the connection, and not always TLS before it.
+        let _ = stream.read_to_end(&mut answer).await;
+        text(&answer)
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn free_port() -> u16 {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    TcpListener::bind(address).and_then(|listener| listener.local_addr()).expect("a port").port()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn r25_behind_the_sample_nginx_requests_sessions_and_sockets_work() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = serve(&folder.path().join("data"));
+    command.env("TENURE_ADMIN_KEY", ADMIN).env("TENURE_NETWORK_TRUSTED_PROXIES", "127.0.0.1");
+    let server = Server::of(command);
+    let nginx = Nginx::start(folder.path(), &server);
+
+    // A socket, upgraded through TLS and nginx.
+    let stream = nginx.connect(HERE).await;
+    let mut request =
+        format!("wss://{NAME}/v1/collections/lock/default/ws").into_client_request().expect("a request");
+    let bearer = format!("Bearer {ADMIN}").parse().expect("a header");
+    request.headers_mut().insert("authorization", bearer);
+    let (mut socket, upgraded) = tokio_tungstenite::client_async(request, stream).await.expect("upgraded");
+    assert_eq!(upgraded.status(), 101);
+    let mut next = async || {
+        let message = socket.next().await.expect("a message").expect("whole");
+        message.into_text().expect("text").to_string()
+    };
+    assert!(next().await.contains(r#""type":"snapshot""#));
+
+    // The command line, over HTTPS: what it does comes out of the socket.
+    let ran = tenure()
+        .args(["run", "--key", "nightly", "--ca-file"])
+        .arg(folder.path().join("cert.pem"))
+        .args(["--", "true"])
+        .env("TENURE_URL", format!("https://localhost:{}", nginx.secure))
+        .env("TENURE_KEY", ADMIN)
+        .output()
+        .expect("runs");
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    let mut seen = next().await;
+    while !seen.contains("claim_granted") {
+        seen = next().await;
+    }
+    assert!(seen.contains("nightly"), "{seen}");
+
+    // The server knows that there is TLS in front of it: it tells browsers to stay with it.
+    let signed_in = nginx.ask(HERE, "POST /v1/session HTTP/1.1", &format!(r#"{{"key":"{ADMIN}"}}"#)).await;
+    assert!(signed_in.starts_with("HTTP/1.1 201"), "{signed_in}");
+    assert!(signed_in.contains("; Secure"), "{signed_in}");
+    assert_eq!(signed_in.to_lowercase().matches("strict-transport-security:").count(), 1, "{signed_in}");
+
+    // Figures stay with the operator, who is on this machine; a page without TLS is sent to the one with it.
+    let figures = nginx.ask(HERE, "GET /metrics HTTP/1.1", "").await;
+    assert!(figures.starts_with("HTTP/1.1 200") && figures.contains("tenure_"), "{figures}");
+    let figures = nginx.ask([127, 0, 0, 2], "GET /metrics HTTP/1.1", "").await;
+    assert!(figures.starts_with("HTTP/1.1 403") && !figures.contains("tenure_"), "{figures}");
+    let mut plain =
+        tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, nginx.plain)).await.expect("connects");
+    let head = format!("GET /app/tasks HTTP/1.1\r\nHost: {NAME}\r\nConnection: close\r\n\r\n");
+    plain.write_all(head.as_bytes()).await.expect("sent");
+    let mut moved = String::new();
+    plain.read_to_string(&mut moved).await.expect("read");
+    assert!(moved.starts_with("HTTP/1.1 308"), "{moved}");
+    assert!(moved.contains(&format!("https://{NAME}/app/tasks")), "{moved}");
+}
