@@ -269,6 +269,10 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
                 self.active -= 1;
                 if end.reason.state() == ClaimState::Expired {
                     self.report.expired += 1;
+                    match self.report.expired_of.get_mut(collection.kind()) {
+                        Some(count) => *count += 1,
+                        None => drop(self.report.expired_of.insert(collection.kind().to_owned(), 1)),
+                    }
                     let lag_ms = self.now_ms - end.ended_at_ms;
                     self.report.expiry_lag_ms = self.report.expiry_lag_ms.max(lag_ms);
                 }

@@ -1,7 +1,7 @@
 //! One turn of the loop: due deadlines, then what waits, one commit, the answers. No threads, no clock:
 //! a simulator drives it as the engine's thread does.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -48,6 +48,8 @@ pub struct Report {
     pub committed: usize,
     /// Claims that ran out.
     pub expired: usize,
+    /// The same by kind.
+    pub expired_of: BTreeMap<String, usize>,
     /// How late the latest of them was noticed.
     pub expiry_lag_ms: i64,
     /// How long the commit took.

@@ -71,7 +71,8 @@ const FIGURES: &[(&str, Shape, &str)] = &[
     (
         "tenure_raffle_reservations_total",
         Shape::Counter,
-        "Reservations of raffles, by outcome: reserved, cancelled, paid. Paid by reserved is the conversion.",
+        "Reservations of raffles, by outcome: reserved, paid, and abandoned as cancelled or expired. Paid by reserved is \
+         the conversion.",
     ),
     ("tenure_collections", Shape::Gauge, "Collections."),
     ("tenure_items", Shape::Gauge, "Items."),
@@ -137,7 +138,7 @@ impl Metrics {
         counter("tenure_store_failures_total").absolute(0);
         let (decisions, expiries) = (counter("tenure_decisions_total"), counter("tenure_expiries_total"));
         let connections = recorder.register_gauge(&Key::from_static_name("tenure_connections"), &METADATA);
-        Self(Arc::new(Inner {
+        let made = Self(Arc::new(Inner {
             handle: recorder.handle(),
             batch: histogram("tenure_batch_commands"),
             commit: histogram("tenure_commit_seconds"),
@@ -148,7 +149,11 @@ impl Metrics {
             kinds: Mutex::default(),
             requests: TABLE.iter().map(|_| Default::default()).collect(),
             recorder,
-        }))
+        }));
+        for outcome in ["reserved", "paid", "cancelled", "expired"] {
+            made.reservations(outcome).absolute(0);
+        }
+        made
     }
 
     /// To be given to the engine when it starts.
@@ -161,10 +166,14 @@ impl Metrics {
         self.counter("tenure_refusals_total", vec![Label::from_static_parts("code", code)]).increment(1);
     }
 
-    /// A reservation of a raffle was `reserved`, `cancelled` or `paid`.
+    /// A reservation of a raffle was `reserved` or `cancelled`.
     pub fn reservation(&self, outcome: &'static str) {
+        self.reservations(outcome).increment(1);
+    }
+
+    fn reservations(&self, outcome: &'static str) -> Counter {
         let labels = vec![Label::from_static_parts("outcome", outcome)];
-        self.counter("tenure_raffle_reservations_total", labels).increment(1);
+        self.counter("tenure_raffle_reservations_total", labels)
     }
 
     /// A stream is open as long as the guard lives. `sort` is `ws` or `sse`.
@@ -241,8 +250,7 @@ impl Metrics {
             set("tenure_payments_succeeded", labels(), *paid);
         }
         let paid = figures.by_provider.iter().map(|(_, _, paid)| paid).sum();
-        let labels = vec![Label::from_static_parts("outcome", "paid")];
-        self.counter("tenure_raffle_reservations_total", labels).absolute(paid);
+        self.reservations("paid").absolute(paid);
         set("tenure_payments_late", Vec::new(), figures.late);
         set("tenure_refunds_open", Vec::new(), figures.refunds_open);
     }
@@ -296,6 +304,8 @@ impl Observer for Metrics {
         self.0.decisions.increment(report.committed as u64);
         if report.expired > 0 {
             self.0.expiries.increment(report.expired as u64);
+            let of_raffles = report.expired_of.get(tenure_apps::raffle::KIND).copied().unwrap_or(0);
+            self.reservations("expired").increment(of_raffles as u64);
             self.0.expiry_lag.record(lag_s);
         }
     }

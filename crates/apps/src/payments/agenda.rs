@@ -9,10 +9,19 @@ use parking_lot::Mutex;
 use super::model::{AttemptDoc, State};
 use super::settle::due_ms;
 
+/// Between two looks that a buyer's reloads bring about.
+const LOOK_PAUSE_MS: i64 = 5_000;
+
 /// Attempts that wait for something, and until when.
 #[derive(Debug, Default)]
 pub(super) struct Agenda {
     due: Mutex<BTreeMap<String, i64>>,
+    /// Those that a process left behind, to be looked at whatever their time.
+    urgent: Mutex<BTreeSet<String>>,
+    /// Those that somebody looks at just now.
+    running: Mutex<BTreeSet<String>>,
+    /// When a buyer last made the provider be asked out of turn.
+    looks: Mutex<BTreeMap<String, i64>>,
     /// Money that somebody is owed.
     owed: Mutex<BTreeSet<String>>,
 }
@@ -33,15 +42,41 @@ impl Agenda {
         }
     }
 
-    /// What is due, each once: it notes itself again.
-    pub(super) fn due(&self, now_ms: i64) -> Vec<String> {
-        let mut due = self.due.lock();
-        let now: Vec<String> =
-            due.iter().filter(|(_, due_ms)| **due_ms <= now_ms).map(|(id, _)| id.clone()).collect();
-        for id in &now {
-            due.remove(id);
+    /// This one is due, whatever its time.
+    pub(super) fn hurry(&self, id: &str) {
+        self.urgent.lock().insert(id.to_owned());
+    }
+
+    /// What is due, at most so many, and whether it is urgent. Each notes itself again, and is not given out a
+    /// second time before it is [`Self::done`].
+    pub(super) fn due(&self, now_ms: i64, at_most: usize) -> Vec<(String, bool)> {
+        let (mut due, mut urgent, mut running) = (self.due.lock(), self.urgent.lock(), self.running.lock());
+        let timely = due.iter().filter(|(_, due_ms)| **due_ms <= now_ms).map(|(id, _)| id.clone());
+        let all: BTreeSet<String> = urgent.iter().cloned().chain(timely).collect();
+        let now: Vec<_> = all.into_iter().filter(|id| !running.contains(id)).take(at_most).collect();
+        let taken = now.into_iter().map(|id| {
+            due.remove(&id);
+            running.insert(id.clone());
+            let is_urgent = urgent.remove(&id);
+            (id, is_urgent)
+        });
+        taken.collect()
+    }
+
+    /// Nobody looks at it any more.
+    pub(super) fn done(&self, id: &str) {
+        self.running.lock().remove(id);
+    }
+
+    /// Notes a look out of turn, unless there was one just now.
+    pub(super) fn may_look(&self, id: &str, now_ms: i64) -> bool {
+        let mut looks = self.looks.lock();
+        looks.retain(|_, at_ms| now_ms - *at_ms < LOOK_PAUSE_MS);
+        let is_new = !looks.contains_key(id);
+        if is_new {
+            looks.insert(id.to_owned(), now_ms);
         }
-        now
+        is_new
     }
 
     fn owed(&self) -> usize {

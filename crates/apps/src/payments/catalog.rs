@@ -7,7 +7,7 @@ use super::offer::{Choice, ChoiceList, EditProvider, NewProvider, ProviderDoc, P
 use super::{Account, Payments, Provider, Sealed};
 use crate::desk::{Document, status};
 use crate::text::{code, title};
-use crate::{Actor, Desk, Done, Family, Permission, Refusal, Result, Time, put};
+use crate::{Actor, Desk, Done, Family, Permission, Person, Refusal, Result, Time, put};
 use serde_json::{Map, Value, json};
 use tenure_core::{Expect, ItemId, Verb};
 
@@ -64,6 +64,7 @@ fn builtin(code: &str) -> Option<ProviderDoc> {
         priority,
         config,
         secrets: BTreeMap::new(),
+        updated_by: None,
     })
 }
 
@@ -107,6 +108,7 @@ impl Payments {
             priority: priority(new.priority)?,
             config: Map::new(),
             secrets: BTreeMap::new(),
+            updated_by: Some(Person::from(&actor.principal)),
         };
         let secrets = merge(&mut data, &*connector, &new.config)?;
         whole_if_enabled(&data, &secrets, &*connector)?;
@@ -120,10 +122,15 @@ impl Payments {
             put(&id, &status("kept"), &data, Expect::Absent, None)?,
         ]);
         let made = self.desk.change_once(actor, &self.collection, Desk::OWN_STEP, || Ok(verb.clone())).await;
-        let made = made.map_err(|refusal| match refusal.code() {
-            "conflict" => taken(),
-            _ => refusal,
+        let made = made.map_err(|refusal| {
+            // Nothing names them.
+            self.drop_secrets(&code, data.secrets.into_values());
+            match refusal.code() {
+                "conflict" => taken(),
+                _ => refusal,
+            }
         })?;
+        tell_change(actor, &code, &new.config);
         let view = self.provider_view(&self.provider(&code)?);
         Ok(made.show(view))
     }
@@ -136,9 +143,13 @@ impl Payments {
         edit: &EditProvider,
     ) -> Result<Done<ProviderView>> {
         actor.require(Permission::PaymentsManage)?;
+        // Names of secrets that a plan found or made: in the end those count that the document names.
+        let names = parking_lot::Mutex::new(Vec::new());
         let plan = || {
             let found = self.provider(code)?;
             let mut data = found.data.clone();
+            names.lock().extend(data.secrets.values().cloned());
+            data.updated_by = Some(Person::from(&actor.principal));
             data.is_enabled = edit.is_enabled.unwrap_or(data.is_enabled);
             if let Some(wanted) = edit.priority {
                 data.priority = priority(wanted)?;
@@ -158,21 +169,17 @@ impl Payments {
                 whole_if_enabled(&data, &secrets, &*found.connector)?;
             }
             self.keep_secrets(code, &mut data, secrets)?;
+            names.lock().extend(data.secrets.values().cloned());
             let expect = if found.version == 0 { Expect::Absent } else { Expect::Version(found.version) };
             let write = put(&PROVIDERS.id(code)?, &status("kept"), &data, expect, None)?;
             Ok(Verb::Group(vec![Verb::CreateCollection, write]))
         };
-        let before = self.provider(code)?.data.secrets;
-        let done = self.desk.change(actor, &self.collection, Desk::OWN_STEP, plan).await?;
+        let done = self.desk.change(actor, &self.collection, Desk::OWN_STEP, plan).await;
         let after = self.provider(code)?;
-        for (field, name) in before {
-            if after.data.secrets.get(&field) != Some(&name) {
-                // What is left behind is a file that nobody names.
-                if let Err(error) = self.till.vault.remove(&name) {
-                    tracing::warn!(provider = code, field, %error, "an old secret could not be deleted");
-                }
-            }
-        }
+        let is_named = |name: &String| after.data.secrets.values().any(|named| named == name);
+        self.drop_secrets(code, names.into_inner().into_iter().filter(|name| !is_named(name)));
+        let done = done?;
+        tell_change(actor, code, edit.config.as_ref().unwrap_or(&Map::new()));
         let view = self.provider_view(&after);
         Ok(done.show(view))
     }
@@ -271,6 +278,15 @@ impl Payments {
         Ok(())
     }
 
+    /// Deletes secrets that no document names.
+    fn drop_secrets(&self, code: &str, names: impl IntoIterator<Item = String>) {
+        for name in names {
+            if let Err(error) = self.till.vault.remove(&name) {
+                tracing::warn!(provider = code, %error, "an old secret could not be deleted");
+            }
+        }
+    }
+
     fn provider_view(&self, provider: &Configured) -> ProviderView {
         let mut config = provider.data.config.clone();
         for field in provider.data.secrets.keys() {
@@ -288,8 +304,15 @@ impl Payments {
             missing: self.missing(provider),
             version: provider.version,
             updated_at: (provider.version > 0).then_some(Time(provider.updated_at_ms)),
+            updated_by: provider.data.updated_by.clone(),
         }
     }
+}
+
+/// Who changed where money goes is in the log: names of fields only, since some are secrets.
+fn tell_change(actor: &Actor, code: &str, config: &Map<String, Value>) {
+    let fields: Vec<&str> = config.keys().map(String::as_str).collect();
+    tracing::info!(actor = &*actor.principal.id, provider = code, ?fields, "a payment provider was changed");
 }
 
 fn code_of(id: &ItemId) -> &str {

@@ -14,9 +14,9 @@ use tenure_core::{Claim, Guard, Verb};
 use super::attempt::{AttemptId, hash_of};
 use super::model::{AttemptDoc, State};
 use super::provider::{Charge, Outcome, Signal, Trouble};
-use super::settle::{ABSENT_AFTER_MS, LOOKS_MAX, backoff_ms, late_look_ms};
+use super::settle::{ABSENT_AFTER_MS, CHARGE_MS, LOOKS_MAX, backoff_ms, late_look_ms};
 use super::{Payments, Sealed};
-use crate::raffle::{Order, ReservationStatus};
+use crate::raffle::{KIND, Order, ReservationStatus};
 use crate::{Refusal, RequestKey, Result};
 
 /// How an attempt stands after a return, in so few words that anybody with its token may know.
@@ -73,7 +73,13 @@ impl Payments {
                     Err(Refusal::Broken)
                 })?;
             }
-            state if state.is_unpaid_end() => self.look_late(&id).await?,
+            // A reload costs the gateway no more than a look now and then.
+            state
+                if state.is_unpaid_end()
+                    && self.till.agenda.may_look(&id.to_string(), self.desk.now_ms()) =>
+            {
+                self.look_late(&id, false).await?;
+            }
             // The same again: the same answer.
             _ => {}
         }
@@ -107,18 +113,22 @@ impl Payments {
     async fn secure(&self, id: &AttemptId) -> Result<bool> {
         // Taking the numbers again is a commit of its own, after which they may be lost again.
         for _ in 0..3 {
-            let mut is_lost = false;
+            let (mut is_lost, mut is_other) = (false, false);
             let done = self
                 .step(id, |attempt, state, order| {
-                    is_lost = false;
+                    (is_lost, is_other) = (false, false);
                     if state != State::RequiresAction {
+                        return Ok(None);
+                    }
+                    if !is_price_of(&attempt.data, order) {
+                        is_other = true;
                         return Ok(None);
                     }
                     let Some(claim) = &order.claim else {
                         is_lost = true;
                         return Ok(None);
                     };
-                    let mut verbs = if &*claim.phase == "paying" { Vec::new() } else { order.pay(None)? };
+                    let mut verbs = self.covered(order, claim)?;
                     // Nobody charges for a claim that ended since it was read: its own heartbeat would be
                     // refused, and so is this.
                     verbs.push(under(
@@ -133,6 +143,11 @@ impl Payments {
             if done.is_some() {
                 return Ok(true);
             }
+            if is_other {
+                tracing::error!(payment = %id, "nothing is charged: the reservation costs something else now");
+                self.fail(id, &[State::RequiresAction], "amount").await?;
+                return Ok(false);
+            }
             if !is_lost {
                 return Ok(false);
             }
@@ -144,6 +159,19 @@ impl Payments {
         }
         self.end(id, &[State::RequiresAction], State::Expired, "numbers_gone").await?;
         Ok(false)
+    }
+
+    /// The numbers are kept at least for as long as a charge takes: `paying`, and where too little is left of that,
+    /// `verification`.
+    fn covered(&self, order: &Order, claim: &Claim) -> Result<Vec<Verb>> {
+        let policy = self.desk.policy(KIND)?.ok_or(Refusal::Broken)?;
+        let ttl_ms = |name: &str| policy.phase(name).map_or(0, |(phase, _)| phase.ttl_ms);
+        let is_paying = &*claim.phase == "paying";
+        let left_ms = if is_paying { claim.expires_at_ms - order.now_ms } else { ttl_ms("paying") };
+        if left_ms >= CHARGE_MS || ttl_ms("verification") <= left_ms || &*claim.phase == "verification" {
+            return if is_paying { Ok(Vec::new()) } else { order.pay(None) };
+        }
+        order.verify(None)
     }
 
     /// Takes all numbers again, or none.
@@ -203,16 +231,19 @@ impl Payments {
     /// be, the money goes back.
     pub(super) async fn sell(&self, id: &AttemptId, outcome: &Outcome) -> Result<()> {
         for _ in 0..3 {
-            let mut is_lost = false;
-            let mut before = State::Succeeded;
+            let (mut is_lost, mut is_other) = (false, false);
             let done = self
                 .step(id, |attempt, state, order| {
-                    (is_lost, before) = (false, state);
+                    (is_lost, is_other) = (false, false);
                     if is_settled(state) {
                         return Ok(None);
                     }
                     if order.claim.is_none() {
                         is_lost = true;
+                        return Ok(None);
+                    }
+                    if !is_price_of(&attempt.data, order) {
+                        is_other = true;
                         return Ok(None);
                     }
                     let mut verbs = order.sell()?;
@@ -225,6 +256,9 @@ impl Payments {
                 self.till.figures.succeeded(&provider);
                 tracing::info!(payment = %id, provider, "paid, and sold");
                 return Ok(());
+            }
+            if is_other {
+                return self.conflict(id, outcome).await;
             }
             if !is_lost {
                 return Ok(());
@@ -362,6 +396,12 @@ fn is_settled(state: State) -> bool {
             | State::Refunded
             | State::RefundFailed
     )
+}
+
+/// What is asked for is what the reservation costs.
+fn is_price_of(attempt: &AttemptDoc, order: &Order) -> bool {
+    let total_minor = i64::try_from(order.total_minor()).ok();
+    total_minor == Some(attempt.amount.minor) && attempt.amount.currency.code() == order.currency()
 }
 
 fn paid(data: &mut AttemptDoc, outcome: &Outcome) {

@@ -9,6 +9,9 @@ use crate::{Person, Time};
 /// A payer's name, a bank's name, a reason.
 pub(super) const WORDS_BYTES_MAX: usize = 200;
 
+/// Why a transfer that was told in time is over all the same.
+pub(super) const NOT_REVIEWED: &str = "not_reviewed";
+
 /// What has become of an attempt to pay. The word is the status of the attempt's item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -183,8 +186,10 @@ pub(super) enum Verdict {
     Approve { bank_amount_minor: i64 },
     /// The bank shows nothing, or it is somebody else's.
     Reject { reason: String },
-    /// Give it back, or, by hand, it was given back.
+    /// Give it back.
     Refund,
+    /// A person has sent it back, under this reference of the bank's.
+    Sent { reference: String },
 }
 
 /// What was paid for a reservation, and until when there is time. Two attempts that begin at once write it

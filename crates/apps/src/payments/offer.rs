@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::Mode;
-use crate::Time;
+use crate::{Person, Time};
 
 /// A provider as it is kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,6 +21,9 @@ pub(super) struct ProviderDoc {
     pub(super) config: Map<String, Value>,
     /// Where the vault keeps those that are not.
     pub(super) secrets: BTreeMap<String, String>,
+    /// Who changed it last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) updated_by: Option<Person>,
 }
 
 /// A new provider.
@@ -109,6 +112,9 @@ pub struct ProviderView {
     /// When it was last changed.
     #[schema(value_type = Option<String>, format = DateTime, required = true)]
     pub updated_at: Option<Time>,
+    /// Who changed it last.
+    #[schema(required = true)]
+    pub updated_by: Option<Person>,
 }
 
 /// All of them.

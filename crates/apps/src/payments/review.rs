@@ -25,11 +25,20 @@ impl Payments {
         self.on_review(actor, id, &[State::PendingReview], Verdict::Reject { reason }).await
     }
 
-    /// Gives money back: asks the provider to, or says that a person did.
-    pub async fn refund(&self, actor: &Actor, id: &str) -> Result<Done<Payment>> {
+    /// Gives money back: puts it on record, and asks the provider to where that is a program. With the bank's
+    /// reference: a person has sent it.
+    pub async fn refund(&self, actor: &Actor, id: &str, sent: Option<&str>) -> Result<Done<Payment>> {
         const OWED: &[State] =
             &[State::Conflicted, State::PaidUnassigned, State::RefundPending, State::RefundFailed];
-        self.on_review(actor, id, OWED, Verdict::Refund).await
+        let Some(sent) = sent else { return self.on_review(actor, id, OWED, Verdict::Refund).await };
+        actor.require(Permission::PaymentsManage)?;
+        let reference = title("sent_reference", sent, WORDS_BYTES_MAX)?;
+        let attempt = self.attempt(&AttemptId::parse(id)?)?.data;
+        let by_itself = self.provider(&attempt.provider)?.connector.capabilities().refund;
+        // What a gateway is about to give back, nobody sends as well.
+        let from: &[State] =
+            if by_itself { &[State::RefundFailed] } else { &[State::RefundPending, State::RefundFailed] };
+        self.on_review(actor, id, from, Verdict::Sent { reference }).await
     }
 
     /// Writes a person's decision in their own name; then it is carried out, now or by the settler.
@@ -102,23 +111,26 @@ impl Payments {
                 .map(drop)
             }
             Verdict::Refund => {
-                let by_itself = self.provider(&data.provider)?.connector.capabilities().refund;
-                if state == State::RefundPending && !by_itself {
-                    tracing::info!(actor = who, payment = %id, "a person has given the money back");
-                    return self.refund_ended(id, State::Refunded, None).await;
-                }
-                self.step(id, |attempt, state, order| {
-                    if !matches!(state, State::Conflicted | State::RefundFailed | State::PaidUnassigned) {
-                        return Ok(None);
-                    }
-                    // The numbers are for others.
-                    let is_kept = state == State::Conflicted && order.claim.is_some();
-                    let mut verbs = if is_kept { order.give_up()? } else { Vec::new() };
-                    verbs.push(self.owes(attempt, order)?);
-                    Ok(Some(verbs))
-                })
-                .await?;
-                self.refund_now(id).await
+                // A gateway that refused before may have done it all the same.
+                let is_first = state != State::RefundFailed;
+                let moved = self
+                    .step(id, |attempt, state, order| {
+                        if !matches!(state, State::Conflicted | State::RefundFailed | State::PaidUnassigned) {
+                            return Ok(None);
+                        }
+                        // The numbers are for others.
+                        let is_kept = state == State::Conflicted && order.claim.is_some();
+                        let mut verbs = if is_kept { order.give_up()? } else { Vec::new() };
+                        verbs.push(self.owes(attempt, order)?);
+                        Ok(Some(verbs))
+                    })
+                    .await?;
+                // Whoever owes it already has asked, and asks again when it is time.
+                if moved.is_some() { self.refund_now(id, is_first).await } else { self.refund_due(id).await }
+            }
+            Verdict::Sent { .. } => {
+                tracing::info!(actor = who, payment = %id, "a person has given the money back");
+                self.refund_ended(id, State::Refunded, None).await
             }
         }
     }
@@ -130,6 +142,7 @@ impl Payments {
                 return Ok(None);
             }
             Ok(Some(vec![attempt.moved(state, order.now_ms, |data| {
+                data.decision = None;
                 data.history.pop();
             })?]))
         })

@@ -5,7 +5,7 @@ use super::Payments;
 use tokio::task::JoinSet;
 
 use super::attempt::{ATTEMPTS, AttemptId};
-use super::model::{AttemptDoc, State, Verdict};
+use super::model::{AttemptDoc, NOT_REVIEWED, State, Verdict};
 use super::provider::{Charge, Outcome, Trouble};
 use crate::raffle::KIND;
 use crate::{Desk, Document, Result};
@@ -13,11 +13,13 @@ use crate::{Desk, Document, Result};
 /// A provider's page must have begun within this, or the process that asked is gone.
 const BEGIN_MS: i64 = 60_000;
 /// A charge is answered within this, or the process that asked is gone.
-const CHARGE_MS: i64 = 60_000;
+pub(super) const CHARGE_MS: i64 = 60_000;
 /// A charge that the provider does not know after this was never made.
 pub(super) const ABSENT_AFTER_MS: i64 = 60_000;
 /// Lookups before a person looks: with their pauses, about half an hour.
 pub(super) const LOOKS_MAX: u32 = 12;
+/// Whoever asks for a refund is answered within this, lookup included; nobody else asks meanwhile.
+const REFUND_MS: i64 = 90_000;
 /// Refunds before a person is told.
 const REFUNDS_MAX: u32 = 5;
 /// What ended without money is looked up once more after this: a lost charge has long been made by then.
@@ -28,7 +30,7 @@ const BACKOFF_MS_MAX: i64 = 300_000;
 const PAGE: usize = 500;
 
 /// Attempts that are settled at once: a gateway that hangs must not hold up what another one would answer.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 64;
 
 /// The pause before the next try: 2, 4, 8 … seconds.
 pub(super) fn backoff_ms(tries: u32) -> i64 {
@@ -47,6 +49,7 @@ pub(super) fn due_ms(attempt: &AttemptDoc, state: State) -> Option<i64> {
         // A charge that nobody could look up has no instructions, and waits for a person however long.
         State::PendingReview => attempt.until_ms.filter(|_| attempt.instructions.is_some()),
         State::Conflicted => is_to_refund(attempt).then_some(0),
+        State::RefundPending | State::RefundFailed if is_sent(attempt) => Some(0),
         State::Failed | State::Expired | State::Canceled | State::RefundPending => attempt.next_ms,
         State::Succeeded | State::Refunded | State::RefundFailed => None,
     }
@@ -57,38 +60,60 @@ fn is_to_refund(attempt: &AttemptDoc) -> bool {
     attempt.decision.as_ref().is_some_and(|decision| decision.verdict == Verdict::Refund)
 }
 
+/// A person said that it was sent back, and nothing came of that yet.
+fn is_sent(attempt: &AttemptDoc) -> bool {
+    attempt.decision.as_ref().is_some_and(|decision| matches!(decision.verdict, Verdict::Sent { .. }))
+}
+
 impl Payments {
-    /// Finds every attempt that is open and asks about those that a process left behind. To be called at the
-    /// start; again, it finds what other nodes have begun.
+    /// Finds every attempt that is open; at the start, those that a process left behind are due at once. Again, it
+    /// finds what other nodes have begun. How many are due at once.
     pub async fn recover(&self, is_start: bool) -> Result<usize> {
         let payments = self.clone();
         let found = self.desk.read(move |desk| payments.unfinished(desk)).await?;
-        let mut settled = 0;
+        let mut urgent = 0;
         for (id, attempt, state) in found {
             self.till.agenda.note(&id.to_string(), &attempt, state);
             if is_start && matches!(state, State::Processing | State::Unknown | State::PaidUnassigned) {
-                settled += 1;
-                self.settle_logged(&id, true).await;
+                urgent += 1;
+                self.till.agenda.hurry(&id.to_string());
             }
         }
-        Ok(settled)
+        Ok(urgent)
     }
 
     /// Settles what is due now; how many.
     pub async fn settle_due(&self) -> usize {
-        let due = self.till.agenda.due(self.desk.now_ms());
+        let due = self.till.agenda.due(self.desk.now_ms(), usize::MAX);
         let count = due.len();
         let mut running = JoinSet::new();
-        for id in due {
-            let Ok(id) = AttemptId::parse(&id) else { continue };
+        for (id, is_urgent) in due {
             if running.len() >= AT_ONCE {
                 running.join_next().await;
             }
-            let payments = self.clone();
-            running.spawn(async move { payments.settle_logged(&id, false).await });
+            self.settle_aside(&mut running, id, is_urgent);
         }
         while running.join_next().await.is_some() {}
         count
+    }
+
+    /// Begins to settle what is due now, beside what is running already and waits for a gateway.
+    pub fn settle_beside(&self, running: &mut JoinSet<()>) {
+        while running.try_join_next().is_some() {}
+        let room = AT_ONCE.saturating_sub(running.len());
+        for (id, is_urgent) in self.till.agenda.due(self.desk.now_ms(), room) {
+            self.settle_aside(running, id, is_urgent);
+        }
+    }
+
+    fn settle_aside(&self, running: &mut JoinSet<()>, name: String, is_urgent: bool) {
+        let payments = self.clone();
+        running.spawn(async move {
+            let run = Run { payments, name };
+            if let Ok(id) = AttemptId::parse(&run.name) {
+                run.payments.settle_logged(&id, is_urgent).await;
+            }
+        });
     }
 
     async fn settle_logged(&self, id: &AttemptId, is_start: bool) {
@@ -157,8 +182,9 @@ impl Payments {
             }
             State::PendingReview => self.review_over(id).await,
             State::PaidUnassigned => self.to_refund(id).await,
-            State::RefundPending => self.refund_now(id).await,
-            State::Failed | State::Expired | State::Canceled => self.look_late(id).await,
+            State::RefundPending | State::RefundFailed if is_sent(&data) => self.decide(id).await,
+            State::RefundPending => self.refund_due(id).await,
+            State::Failed | State::Expired | State::Canceled => self.look_late(id, true).await,
             _ => Ok(()),
         }
     }
@@ -186,13 +212,16 @@ impl Payments {
 
     /// Looks once more at what ended without money. If it was paid after all, the numbers are taken again or
     /// the money goes back.
-    pub(super) async fn look_late(&self, id: &AttemptId) -> Result<()> {
+    ///
+    /// Only when it is due is that the last look: a buyer who reloads a page asks out of turn.
+    pub(super) async fn look_late(&self, id: &AttemptId, is_due: bool) -> Result<()> {
         let data = self.attempt(id)?.data;
         match self.look(id, &data).await {
             Some(Ok(outcome)) if outcome.status == Charge::Approved => {
                 tracing::warn!(payment = %id, "paid after all");
                 return self.conclude(id, Ok(outcome), true).await;
             }
+            _ if !is_due => return Ok(()),
             Some(Err(trouble)) => {
                 tracing::warn!(payment = %id, "a last look was not answered: {trouble}");
                 return self.again(id).await;
@@ -240,7 +269,7 @@ impl Payments {
                 Ok(Some(vec![self.owes(attempt, order)?]))
             })
             .await?;
-        if moved.is_some() { self.refund_now(id).await } else { Ok(()) }
+        if moved.is_some() { self.refund_now(id, true).await } else { Ok(()) }
     }
 
     /// In the state from which money is given back.
@@ -253,13 +282,31 @@ impl Payments {
         let by_itself = provider.connector.capabilities().refund;
         attempt.moved(State::RefundPending, order.now_ms, |data| {
             data.tries = 0;
-            // A transfer is given back by a person.
-            data.next_ms = by_itself.then_some(order.now_ms);
+            // A transfer is given back by a person. A gateway is asked by whoever makes this commit.
+            data.next_ms = by_itself.then_some(order.now_ms + REFUND_MS);
         })
     }
 
-    /// Asks the provider to give the money back.
-    pub(super) async fn refund_now(&self, id: &AttemptId) -> Result<()> {
+    /// Asks again, if it is time: only whoever commits that it is their turn.
+    pub(super) async fn refund_due(&self, id: &AttemptId) -> Result<()> {
+        let taken = self
+            .step(id, |attempt, state, order| {
+                let is_due = attempt.data.next_ms.is_some_and(|next_ms| next_ms <= order.now_ms);
+                if state != State::RefundPending || !is_due {
+                    return Ok(None);
+                }
+                Ok(Some(vec![attempt.moved(state, order.now_ms, |data| {
+                    data.next_ms = Some(order.now_ms + REFUND_MS);
+                    data.history.pop();
+                })?]))
+            })
+            .await?;
+        if taken.is_some() { self.refund_now(id, false).await } else { Ok(()) }
+    }
+
+    /// Asks the provider to give the money back. Unless it is the first to ask, the provider must be able to say
+    /// whether that was done already.
+    pub(super) async fn refund_now(&self, id: &AttemptId, is_first: bool) -> Result<()> {
         let attempt = self.attempt(id)?;
         if attempt.state()? != State::RefundPending {
             return Ok(());
@@ -270,10 +317,15 @@ impl Payments {
             return Ok(());
         }
         // An answer may have been lost: what was given back is not given back again.
-        if let Some(Ok(outcome)) = self.look(id, &data).await
-            && outcome.status == Charge::Refunded
-        {
-            return self.refund_ended(id, State::Refunded, None).await;
+        match self.look(id, &data).await {
+            Some(Ok(outcome)) if outcome.status == Charge::Refunded => {
+                return self.refund_ended(id, State::Refunded, None).await;
+            }
+            Some(Err(trouble)) if !is_first => {
+                tracing::warn!(payment = %id, "whether money was given back cannot be asked: {trouble}");
+                return self.refund_later(id).await;
+            }
+            _ => {}
         }
         let mut bill = self.bill(id, &data, "");
         bill.amount = data.paid.unwrap_or(data.amount);
@@ -285,27 +337,42 @@ impl Payments {
             }
             Err(trouble) => {
                 tracing::warn!(payment = %id, "whether money was given back is unknown: {trouble}");
-                self.step(id, |attempt, state, order| {
-                    if state != State::RefundPending {
-                        return Ok(None);
-                    }
-                    let tries = attempt.data.tries + 1;
-                    let moved = attempt.moved(state, order.now_ms, |data| {
-                        data.tries = tries;
-                        data.next_ms = Some(order.now_ms + backoff_ms(tries));
-                        data.history.pop();
-                    })?;
-                    Ok(Some(vec![moved]))
-                })
-                .await
-                .map(drop)
+                self.refund_later(id).await
             }
         }
     }
 
+    /// After a pause; too often, and a person looks before anything is paid twice.
+    async fn refund_later(&self, id: &AttemptId) -> Result<()> {
+        let mut is_over = false;
+        self.step(id, |attempt, state, order| {
+            is_over = false;
+            if state != State::RefundPending {
+                return Ok(None);
+            }
+            let tries = attempt.data.tries + 1;
+            if tries > REFUNDS_MAX {
+                is_over = true;
+                return Ok(None);
+            }
+            let moved = attempt.moved(state, order.now_ms, |data| {
+                data.tries = tries;
+                data.next_ms = Some(order.now_ms + backoff_ms(tries));
+                data.history.pop();
+            })?;
+            Ok(Some(vec![moved]))
+        })
+        .await?;
+        if is_over {
+            tracing::error!(payment = %id, "whether money that is owed was given back is not known");
+            self.refund_ended(id, State::RefundFailed, Some("unclear")).await?;
+        }
+        Ok(())
+    }
+
     pub(super) async fn refund_ended(&self, id: &AttemptId, to: State, reason: Option<&str>) -> Result<()> {
         self.step(id, |attempt, state, order| {
-            if state != State::RefundPending {
+            if !matches!(state, State::RefundPending | State::RefundFailed) || state == to {
                 return Ok(None);
             }
             let moved = attempt.moved(to, order.now_ms, |data| {
@@ -325,12 +392,24 @@ impl Payments {
                 return Ok(None);
             }
             let moved = attempt.moved(State::Expired, order.now_ms, |data| {
-                data.reason = Some("not_reviewed".to_owned());
+                data.reason = Some(NOT_REVIEWED.to_owned());
             })?;
             Ok(Some(vec![moved]))
         })
         .await?;
         Ok(())
+    }
+}
+
+/// Somebody looks at an attempt, as long as this lives: however that ends.
+struct Run {
+    payments: Payments,
+    name: String,
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.payments.till.agenda.done(&self.name);
     }
 }
 

@@ -11,13 +11,13 @@ use tenure_core::{Expect, ItemId, Verb};
 
 use super::attempt::{AttemptId, hex};
 use super::confirm::under;
-use super::model::{AttemptDoc, NewTransfer, Payment, State, TransferDoc, WORDS_BYTES_MAX};
+use super::model::{AttemptDoc, NOT_REVIEWED, NewTransfer, Payment, State, TransferDoc};
 use super::start::wrong_state;
 use super::transfer::phone;
 use super::{MINOR_MAX, Mode, Payments};
 use crate::desk::status;
 use crate::text::title;
-use crate::{Actor, Document, Done, Family, Permission, Refusal, Result, put};
+use crate::{Actor, Document, Done, Family, Permission, Refusal, Result, Time, put};
 
 /// References of transfers, by provider.
 const REFERENCES: Family = Family("reference-");
@@ -26,7 +26,9 @@ const PAYERS: Family = Family("payer-");
 /// Phones that have one.
 const PHONES: Family = Family("phone-");
 /// The digits of a reference: banks have 20 to 30, some fewer.
-const REFERENCE_CHARS: std::ops::RangeInclusive<usize> = 6..=40;
+const REFERENCE_CHARS: std::ops::RangeInclusive<usize> = 6..=60;
+/// A payer's name, a bank's name.
+const NAME_BYTES_MAX: usize = 100;
 /// How often a reservation of a reference that belongs to nobody is taken over before giving in.
 const TAKEOVERS_MAX: usize = 20;
 
@@ -43,15 +45,18 @@ impl Payments {
             return Ok(done);
         }
         let transfer = self.checked(&id, &attempt, new)?;
-        if self.is_same(&id, &transfer)? {
-            return self.carried_out(actor, &id);
+        // Before anything is reserved: what is over, or in review with another one, must lose nothing by this.
+        let state = self.attempt(&id)?.state()?;
+        if state != State::RequiresAction {
+            let is_same = self.is_same(&id, &transfer)?;
+            return if is_same { self.carried_out(actor, &id) } else { Err(not_open(&id, state)) };
         }
         let marks = marks(&attempt, &transfer)?;
         self.reserve(&id, &transfer, &marks).await?;
         let submitted = self
             .step_under(&id, actor.key.as_ref(), |attempt, state, order| {
                 if state != State::RequiresAction {
-                    return Err(wrong_state(&id, state, "its transfer can be told only while it is open"));
+                    return Err(not_open(&id, state));
                 }
                 let claim = order.held()?;
                 for (mark, field) in &marks {
@@ -91,16 +96,17 @@ impl Payments {
             return Err(Refusal::invalid("provider", "is not paid by a transfer"));
         }
         let words = |field: &str, text: &Option<String>| {
-            text.as_ref().map(|text| title(field, text, WORDS_BYTES_MAX)).transpose()
+            text.as_ref().map(|text| title(field, text, NAME_BYTES_MAX)).transpose()
         };
         if !(1..=MINOR_MAX).contains(&new.amount_minor) {
             return Err(Refusal::invalid("amount_minor", "must be at least 1, in minor units"));
         }
         let transferred_at = words("transferred_at", &new.transferred_at)?;
         if let Some(at) = &transferred_at
-            && humantime::parse_rfc3339_weak(at).is_err()
+            && Time::parse(at).is_none()
         {
-            return Err(Refusal::invalid("transferred_at", "must be a time such as 2026-01-02T03:04:05Z"));
+            let message = "must be a time such as 2026-01-02T03:04:05-06:00";
+            return Err(Refusal::invalid("transferred_at", message));
         }
         Ok(TransferDoc {
             payment: id.to_string(),
@@ -119,7 +125,7 @@ impl Payments {
         let attempt = self.attempt(id)?;
         let found = self.transfer_of(id, &attempt.data)?;
         let is_same = found.is_some_and(|found| found.reference == transfer.reference);
-        Ok(is_same && attempt.state()? == State::PendingReview)
+        Ok(is_same && attempt.state()?.keeps_reference())
     }
 
     /// What the buyer said about this attempt's transfer, unless it was told for another one since.
@@ -142,15 +148,16 @@ impl Payments {
     ) -> Result<()> {
         let buyer = self.raffles.order(&self.attempt(id)?.data.reservation)?.holder()?;
         for _ in 0..TAKEOVERS_MAX {
-            let mut others = Vec::new();
+            let (mut others, mut before) = (Vec::new(), Vec::new());
             for (mark, field) in marks {
                 let Some(found) = self.marked(mark)? else { continue };
                 if found.data.payment != transfer.payment {
                     others.push((AttemptId::parse(&found.data.payment)?, *field));
+                    before.push((mark, found.data));
                 }
             }
             for (other, field) in &others {
-                self.touch(other, field).await?;
+                self.touch(other, field, &buyer).await?;
             }
             let plan = || {
                 let mut verbs = vec![Verb::CreateCollection];
@@ -171,7 +178,18 @@ impl Payments {
                 Ok(Verb::Group(verbs))
             };
             match self.desk.change_once(&buyer, &self.collection, "reserve", plan).await {
-                Ok(_) => return Ok(()),
+                Ok(_) => {
+                    // One that was in review just before it was taken over gets back what is its own; one that
+                    // comes after this is decided anew and finds it gone.
+                    for (other, field) in &others {
+                        if let Err(refusal) = self.touch(other, field, &buyer).await {
+                            self.put_back(&buyer, transfer, &before).await?;
+                            self.unreserve(transfer, marks).await;
+                            return Err(refusal);
+                        }
+                    }
+                    return Ok(());
+                }
                 Err(refusal) if refusal.code() == "conflict" => {}
                 Err(refusal) => return Err(refusal),
             }
@@ -179,12 +197,35 @@ impl Payments {
         Err(spoken_for("reference"))
     }
 
+    /// Gives back to others what was taken from them for this transfer.
+    async fn put_back(
+        &self,
+        buyer: &Actor,
+        transfer: &TransferDoc,
+        before: &[(&ItemId, TransferDoc)],
+    ) -> Result<()> {
+        for (mark, was) in before {
+            let plan = || match self.marked(mark)? {
+                Some(found) if found.data.payment == transfer.payment => {
+                    found.put(&status("reserved"), was, None).map(Some)
+                }
+                _ => Ok(None),
+            };
+            self.desk.change_if(buyer, &self.collection, "put_back", plan).await?;
+        }
+        Ok(())
+    }
+
     /// Refuses if that attempt has the mark for good; otherwise sees to it that it can only get it anew.
-    async fn touch(&self, other: &AttemptId, field: &'static str) -> Result<()> {
+    async fn touch(&self, other: &AttemptId, field: &'static str, who: &Actor) -> Result<()> {
         self.step(other, |attempt, state, order| {
             let is_decided = state == State::Expired && attempt.data.decision.is_some();
+            // What nobody compared in time may still be approved; whoever else knows its number did not send it.
+            let is_unseen = state == State::Expired
+                && attempt.data.reason.as_deref() == Some(NOT_REVIEWED)
+                && *attempt.data.buyer.id != *who.principal.id;
             let keeps = match field {
-                "reference" => state.keeps_reference() || is_decided,
+                "reference" => state.keeps_reference() || is_decided || is_unseen,
                 _ => is_in_review(state),
             };
             if keeps {
@@ -234,6 +275,10 @@ fn is_in_review(state: State) -> bool {
     matches!(state, State::PendingReview | State::Conflicted)
 }
 
+fn not_open(id: &AttemptId, state: State) -> Refusal {
+    wrong_state(id, state, "its transfer can be told only while it is open")
+}
+
 fn spoken_for(field: &str) -> Refusal {
     let message = match field {
         "reference" => "this transfer was told before",
@@ -247,10 +292,10 @@ fn spoken_for(field: &str) -> Refusal {
 fn reference(text: &str) -> Result<String> {
     let plain: String = text.chars().filter(|c| !matches!(c, ' ' | '-' | '.' | '/' | '\u{a0}')).collect();
     let is_good = plain.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    if is_good && REFERENCE_CHARS.contains(&plain.len()) {
+    if is_good && REFERENCE_CHARS.contains(&plain.len()) && text.len() <= *REFERENCE_CHARS.end() {
         return Ok(plain.to_ascii_uppercase());
     }
-    Err(Refusal::invalid("reference", "has 6 to 40 digits or letters, with spaces and dashes as you like"))
+    Err(Refusal::invalid("reference", "has 6 to 60 digits or letters, spaces and dashes included"))
 }
 
 /// What is reserved for a transfer, and the field that says why it could not be.

@@ -75,6 +75,13 @@ impl FileVault {
     }
 }
 
+impl MemoryVault {
+    /// The names of what is kept, for tests.
+    pub fn names(&self) -> Vec<String> {
+        self.secrets.lock().keys().cloned().collect()
+    }
+}
+
 impl Vault for FileVault {
     fn put(&self, name: &str, secret: &Sealed) -> io::Result<()> {
         let path = self.path(name)?;

@@ -187,8 +187,6 @@ fn check(new: NewRaffle) -> Result<RaffleDoc> {
 }
 
 fn time(text: &str) -> Result<i64> {
-    let invalid = || Refusal::invalid("draw_at", "must be a time such as 2026-12-24T18:00:00Z");
-    let time = humantime::parse_rfc3339(text).map_err(|_| invalid())?;
-    let since = time.duration_since(std::time::UNIX_EPOCH).map_err(|_| invalid())?;
-    i64::try_from(since.as_millis()).map_err(|_| invalid())
+    let time = Time::parse(text).map(|Time(ms)| ms);
+    time.ok_or_else(|| Refusal::invalid("draw_at", "must be a time such as 2026-12-24T18:00:00-06:00"))
 }

@@ -78,7 +78,7 @@ impl Raffles {
     pub async fn add_number(&self, actor: &Actor, id: &str, number: u32) -> Result<Done<Reservation>> {
         let last = AtomicUsize::new(0);
         let plan = |order: &Order| {
-            let (collection, claim) = (&order.collection, order.held()?);
+            let (collection, claim) = (&order.collection, choosing(order)?);
             let (_, raffle) = self.raffle(collection.name())?;
             raffle.require_active(collection.name())?;
             check_numbers(&raffle, &[number]).map_err(|_| {
@@ -103,7 +103,7 @@ impl Raffles {
     /// Takes a number out, while the numbers are being chosen.
     pub async fn remove_number(&self, actor: &Actor, id: &str, number: u32) -> Result<Done<Reservation>> {
         let plan = |order: &Order| {
-            let claim = order.held()?;
+            let claim = choosing(order)?;
             let mut data = amended(actor, &order.document.data);
             if !data.numbers.contains(&number) {
                 return Err(Refusal::not_found("number", number));
@@ -309,6 +309,16 @@ impl ReservationDoc {
     pub(super) fn total_minor(&self) -> u64 {
         self.price_minor.saturating_mul(self.numbers.len() as u64)
     }
+}
+
+/// The claim, while numbers may still be changed. Whoever has once gone on to pay has a price: numbers that are
+/// taken again for a late payment are in selection for a moment, and must stay those that were paid.
+fn choosing(order: &Order) -> Result<&Claim> {
+    let claim = order.held()?;
+    if order.document.data.checkout_ms.is_some() {
+        return Err(Rule::WrongPhase { phase: claim.phase.clone() }.into());
+    }
+    Ok(claim)
 }
 
 /// The document, with who changes it unless that is its owner.

@@ -61,7 +61,7 @@ pub enum Fault {
     WrongCurrency,
     /// The page says `Approved`, and the charge is declined.
     ForgedApproval,
-    /// Charges are made, and neither their answers nor lookups arrive.
+    /// Charges are made, and nothing is heard of them: neither their answers nor lookups arrive.
     Outage,
     /// Lookups are answered with 500.
     LookupFails,

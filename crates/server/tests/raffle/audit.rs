@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tenure_core::{ClaimState, CollectionKey, EndReason, Event, Fact};
 use tenure_store::EventPage;
 
-use crate::client::Running;
+use crate::client::{ADMIN, Running};
 use crate::mixed::Crowd;
 use crate::watchers::Heard;
 
@@ -111,6 +111,7 @@ pub(crate) async fn check(crowd: &Crowd, heard: &[Heard]) {
     ] {
         assert!(states.contains_key(wanted), "no payment was {wanted}: {states:?}");
     }
+    check_figures(crowd, &record, &states).await;
     check_heard(crowd, &record, heard);
     give_back(crowd).await;
 }
@@ -141,6 +142,32 @@ fn check_money(crowd: &Crowd, payments: &[Value], sold: i64) {
     }
 }
 
+/// The operator's figures are what happened: conversion, also by provider, what was abandoned, what came late.
+async fn check_figures(crowd: &Crowd, record: &Record, states: &BTreeMap<String, usize>) {
+    let (status, _) = crowd.server.http(ADMIN, "GET", "/metrics", &json!({})).await;
+    assert_eq!(status, 200);
+    let is = |line: &str, count: usize| {
+        let figure = crowd.server.figure(line);
+        assert_eq!(figure.to_string(), count.to_string(), "{line}");
+    };
+    let of = |end: EndReason| record.ends[&format!("{end:?}")];
+    let reservations = |outcome: &str| format!("tenure_raffle_reservations_total{{outcome=\"{outcome}\"}}");
+    is(&reservations("reserved"), crowd.begun.lock().len());
+    is(&reservations("paid"), of(EndReason::Completed));
+    is(&reservations("expired"), of(EndReason::Expired));
+    let cancelled = crowd.server.figure(&reservations("cancelled"));
+    assert!(cancelled >= 1.0, "{cancelled}");
+    for provider in ["bac_credomatic", "sinpe_movil"] {
+        let all = states.iter().filter(|(name, _)| name.starts_with(provider)).map(|(_, count)| count);
+        is(&format!("tenure_payments_started{{provider=\"{provider}\"}}"), all.sum());
+        let succeeded = states[&format!("{provider} succeeded")];
+        is(&format!("tenure_payments_succeeded{{provider=\"{provider}\"}}"), succeeded);
+    }
+    let owed = states.iter().filter(|(name, _)| name.ends_with("refund_pending")).map(|(_, count)| count);
+    is("tenure_refunds_open", owed.sum());
+    is("tenure_payments_late", usize::try_from(crowd.server.app.payments().figures().late).unwrap());
+}
+
 /// Every page heard of every reservation; how soon after it was asked for, is printed.
 fn check_heard(crowd: &Crowd, record: &Record, heard: &[Heard]) {
     let begun = crowd.begun.lock();
@@ -167,7 +194,8 @@ async fn give_back(crowd: &Crowd) {
     assert_eq!(figure(), open.len() as u64, "refunds are open");
     for payment in open {
         let id = payment["id"].as_str().unwrap();
-        let given = crowd.admin("POST", &format!("/admin/payments/{id}/refund"), &json!({})).await;
+        let sent = json!({"sent_reference": "2026-01"});
+        let given = crowd.admin("POST", &format!("/admin/payments/{id}/refund"), &sent).await;
         assert_eq!(given["state"], "refunded");
     }
     assert_eq!(figure(), 0, "nothing is owed");

@@ -240,17 +240,20 @@ impl Crowd {
     /// nothing.
     async fn night(self: &Arc<Self>) {
         self.fake.set(Fault::Outage);
+        let mut is_dark = false;
         for _ in 0..TURNS_MAX {
             let unknown = self.payments(Some("unknown")).await;
             let charged =
                 unknown.iter().filter(|one| self.fake.charged(one["id"].as_str().unwrap()).is_some());
-            if charged.count() >= UNKNOWN {
+            is_dark = charged.count() >= UNKNOWN;
+            if is_dark {
                 break;
             }
             self.wake(EYES_PER_NUMBER * free_of(&self.grid().await).len(), true);
             self.until_idle().await;
             self.pass(60_000).await;
         }
+        assert!(is_dark, "nobody was charged unheard");
         for _ in 0..13 {
             self.pass(3_600_000).await;
         }

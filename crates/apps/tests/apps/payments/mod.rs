@@ -2,6 +2,7 @@
 //! of states.
 
 mod crash;
+mod late;
 mod providers;
 mod refunds;
 mod rows;

@@ -123,3 +123,29 @@ async fn r17_secrets_are_in_no_reply_and_no_event() {
     let list = shop.payments.providers(&shop.world.root).await.expect("reads").providers;
     assert_eq!(list[0].missing, ["api_key"]);
 }
+
+/// Many changes of a key at once: one of them counts, and nothing of the others is left. Who did it is told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r17_a_key_that_is_replaced_leaves_nothing_behind() {
+    let shop = Shop::new().await;
+    let edits: Vec<_> = (0..8)
+        .map(|index| {
+            let (payments, root) = (shop.payments.clone(), shop.world.root.clone());
+            let edit = json!({"config": {"api_key": format!("key-{index}")}});
+            tokio::spawn(async move {
+                let edit = serde_json::from_value(edit).expect("an edit");
+                payments.edit_provider(&root, BAC_CREDOMATIC, &edit).await
+            })
+        })
+        .collect();
+    for edit in edits {
+        edit.await.expect("ends").expect("is changed");
+    }
+    let mut kept = shop.vault.names();
+    kept.retain(|name| name.starts_with("provider."));
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    let all = shop.payments.providers(&shop.world.root).await.expect("reads").providers;
+    let card = all.iter().find(|provider| provider.code == BAC_CREDOMATIC).expect("is there");
+    assert_eq!(card.updated_by.as_ref().map(|by| &*by.id), Some("root"));
+    assert!(card.missing.is_empty(), "the one that counts is there");
+}

@@ -52,6 +52,7 @@ async fn r19_pending_review_is_approved_for_exactly_the_amount() {
     assert_eq!(code(&shop.payments.approve(&shop.world.bea, &payment.id, 200_000).await), "forbidden");
     let other = shop.payments.approve(&shop.world.root, &payment.id, 199_999).await.expect("is decided");
     assert_eq!(other.value.state, State::Conflicted);
+    assert!(other.value.decided_by.is_none(), "nothing is decided for next time");
     assert_eq!(shop.numbers(&payment).await.1, "rr", "nothing is sold");
     // A slip of the operator's: the bank does show it.
     let exact = shop.payments.approve(&shop.world.root, &payment.id, 200_000).await.expect("is decided");
@@ -122,6 +123,42 @@ async fn r19_a_reference_counts_once_however_it_is_written() {
         (told.expect("is told").value.state, again.expect("the same").value.state),
         (State::PendingReview, State::PendingReview)
     );
+}
+
+/// What counts, counts: neither a retry after the approval nor somebody else gets at its reference.
+#[tokio::test]
+async fn r19_a_reference_that_was_approved_stays_spoken_for_whatever_is_told_again() {
+    let shop = Shop::new().await;
+    let payment = shop.sending().await;
+    let told = transfer("1234567890", "88880001");
+    shop.payments.submit(&shop.world.ana, &payment.id, &told).await.expect("is told");
+    shop.payments.approve(&shop.world.root, &payment.id, 200_000).await.expect("is decided");
+    let again = shop.payments.submit(&shop.world.ana, &payment.id, &told).await.expect("the same answer");
+    assert_eq!(again.value.state, State::Succeeded);
+    let other = shop.payments.submit(&shop.world.ana, &payment.id, &transfer("7777777777", "88880001")).await;
+    assert_eq!(code(&other), "wrong_status");
+    let id = shop.world.reserve(&shop.world.bea, &[30]).await.expect("is free").id;
+    let of_bea = shop.start(&shop.world.bea, &id, SINPE_MOVIL).await.expect("begins");
+    let told = shop.payments.submit(&shop.world.bea, &of_bea.id, &transfer("1234567890", "88880002")).await;
+    assert_eq!(field(told), "reference");
+    assert!(shop.now(&payment).transfer.is_some());
+}
+
+/// A stranger who knows the number of a transfer that nobody compared in time cannot take it over.
+#[tokio::test]
+async fn r19_a_transfer_that_nobody_compared_in_time_stays_its_payers() {
+    let shop = Shop::new().await;
+    let payment = shop.sending().await;
+    let told = transfer("1234567890", "88880001");
+    shop.payments.submit(&shop.world.ana, &payment.id, &told).await.expect("is told");
+    shop.wait(12 * HOUR_MS).await;
+    assert_eq!(shop.state(&payment), State::Expired);
+    let id = shop.world.reserve(&shop.world.bea, &[30]).await.expect("is free").id;
+    let of_bea = shop.start(&shop.world.bea, &id, SINPE_MOVIL).await.expect("begins");
+    let taken = shop.payments.submit(&shop.world.bea, &of_bea.id, &transfer("1234567890", "88880002")).await;
+    assert_eq!(field(taken), "reference");
+    let found = shop.payments.approve(&shop.world.root, &payment.id, 200_000).await.expect("is decided");
+    assert_eq!(found.value.state, State::Succeeded);
 }
 
 /// A double click: one transfer, both answers the same, and the reference stays spoken for.
@@ -261,14 +298,20 @@ async fn r19_a_transfer_is_checked_by_field() {
         field(shop.payments.submit(&shop.world.ana, &payment.id, &told).await)
     };
     assert_eq!(submit(&|told| told.reference = "12345".into()).await, "reference");
-    assert_eq!(submit(&|told| told.reference = "x".repeat(41)).await, "reference");
+    assert_eq!(submit(&|told| told.reference = "x".repeat(61)).await, "reference");
     assert_eq!(submit(&|told| told.reference = "123456é".into()).await, "reference");
     assert_eq!(submit(&|told| told.payer_phone = "123".into()).await, "payer_phone");
     assert_eq!(submit(&|told| told.payer_phone = "8888000x".into()).await, "payer_phone");
     assert_eq!(submit(&|told| told.amount_minor = 0).await, "amount_minor");
     assert_eq!(submit(&|told| told.payer_name = Some(" ".into())).await, "payer_name");
-    assert_eq!(submit(&|told| told.payer_bank = Some("x".repeat(201))).await, "payer_bank");
+    assert_eq!(submit(&|told| told.payer_bank = Some("x".repeat(101))).await, "payer_bank");
+    assert_eq!(submit(&|told| told.reference = format!("123456{}", " ".repeat(60))).await, "reference");
+    let at = "2026-01-02 03:04:05";
+    assert_eq!(submit(&|told| told.transferred_at = Some(at.into())).await, "transferred_at");
     assert_eq!(submit(&|told| told.transferred_at = Some("yesterday".into())).await, "transferred_at");
+    let mut told = transfer("1234567890", "88880001");
+    told.transferred_at = Some("2026-01-02T03:04:05-06:00".into());
+    shop.payments.submit(&shop.world.ana, &payment.id, &told).await.expect("as clocks in Costa Rica say it");
     let card = Shop::new().await;
     let payment = card.paying().await;
     assert_eq!(

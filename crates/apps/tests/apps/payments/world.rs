@@ -29,6 +29,8 @@ pub(crate) struct Said {
     pub(crate) confirm: Option<Result<Outcome, Trouble>>,
     pub(crate) lookup: Result<Outcome, Trouble>,
     pub(crate) refund: Result<(), Trouble>,
+    /// Neither lookups nor refunds are ever answered.
+    pub(crate) is_hung: bool,
     pub(crate) confirms: usize,
     pub(crate) lookups: usize,
     pub(crate) refunds: Vec<Money>,
@@ -54,6 +56,7 @@ impl Script {
             confirm: Some(Ok(outcome(Charge::Approved, Some(crc(200_000))))),
             lookup: Ok(outcome(Charge::Absent, None)),
             refund: Ok(()),
+            is_hung: false,
             confirms: 0,
             lookups: 0,
             refunds: Vec::new(),
@@ -118,15 +121,15 @@ impl Provider for Script {
     fn lookup(&self, _account: Account, _bill: Bill) -> Asking<Outcome> {
         let mut said = self.0.lock();
         said.lookups += 1;
-        let answer = said.lookup.clone();
-        Box::pin(async { answer })
+        let (answer, is_hung) = (said.lookup.clone(), said.is_hung);
+        Box::pin(async move { if is_hung { std::future::pending().await } else { answer } })
     }
 
     fn refund(&self, _account: Account, bill: Bill) -> Asking<()> {
         let mut said = self.0.lock();
         said.refunds.push(bill.amount);
-        let answer = said.refund.clone();
-        Box::pin(async { answer })
+        let (answer, is_hung) = (said.refund.clone(), said.is_hung);
+        Box::pin(async move { if is_hung { std::future::pending().await } else { answer } })
     }
 
     fn cancel(&self, _account: Account, _bill: Bill) -> Asking<()> {
@@ -139,7 +142,7 @@ pub(crate) struct Shop {
     pub(crate) world: World,
     pub(crate) payments: Payments,
     pub(crate) script: Script,
-    vault: MemoryVault,
+    pub(crate) vault: MemoryVault,
 }
 
 impl Shop {
@@ -169,6 +172,7 @@ impl Shop {
         drop(payments);
         let shop = Self::bare(world.restart(), script, vault);
         shop.payments.recover(true).await.expect("recovers");
+        shop.payments.settle_due().await;
         shop
     }
 

@@ -78,6 +78,17 @@ struct RejectBody {
     reason: String,
 }
 
+/// What was sent back by hand.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"sent_reference": "2026010298765432109876543"}))]
+struct RefundBody {
+    /// The bank's number of the transfer with which a person has sent the money back. Without it the money is
+    /// put on record as owed, and a card's gateway is asked for it.
+    #[schema(min_length = 1, max_length = 200)]
+    sent_reference: Option<String>,
+}
+
 /// Which payments.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -275,17 +286,17 @@ async fn reject_payment(
 
 /// Give money back
 ///
-/// Of a payment that is `conflicted`, or whose refund is open or has failed. A card's gateway is asked; for a
-/// transfer the first call puts it on record and the second says that a person has sent it.
+/// Of a payment that is `conflicted`, or whose refund is open or has failed. A card's gateway is asked. A
+/// transfer is put on record as owed; whoever has sent it back says so with `sent_reference`.
 #[utoipa::path(post, path = "/admin/payments/{id}/refund", tag = "payments",
-    params(("id" = String, Path, description = "The payment's id.")), request_body = Option<NoBody>,
+    params(("id" = String, Path, description = "The payment's id.")), request_body = Option<RefundBody>,
     responses((status = 200, description = "The payment.", body = Payment)))]
 async fn refund_payment(
     State(app): State<App>,
     caller: Caller,
     Ids([id]): Ids<1>,
-    Body { value: NoBody {}, key }: Body<NoBody>,
+    Body { value, key }: Body<RefundBody>,
 ) -> Result<Rendered, Problem> {
     let (payments, actor) = payments(&app, &caller, key.as_ref())?;
-    done(&payments.refund(&actor, &id).await?)
+    done(&payments.refund(&actor, &id, value.sent_reference.as_deref()).await?)
 }

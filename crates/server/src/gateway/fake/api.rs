@@ -122,9 +122,8 @@ pub(super) async fn transaction(
         return StatusCode::UNAUTHORIZED.into_response();
     }
     let world = world.lock();
-    // An outage begins with a charge: what comes before that is still answered.
-    let is_out = world.fault == Fault::Outage && world.sales.get(&id).is_some_and(|sale| sale.iso.is_some());
-    if is_out || world.fault == Fault::LookupFails {
+    let is_charged = world.sales.get(&id).is_some_and(|sale| sale.iso.is_some());
+    if world.fault == Fault::LookupFails || world.fault == Fault::Outage && is_charged {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();
     }
     answer_about(&world, &id)

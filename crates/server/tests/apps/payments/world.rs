@@ -62,6 +62,7 @@ impl Shop {
         let Self { server, fake, folder, .. } = self;
         let shop = Self::around(server.engine.clone(), server.clock.clone(), fake, folder);
         shop.app.payments().recover(true).await.expect("recovers");
+        shop.app.payments().settle_due().await;
         shop
     }
 

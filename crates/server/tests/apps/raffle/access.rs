@@ -57,7 +57,7 @@ async fn e08_a_key_of_another_kind_opens_nothing() {
 }
 
 /// R24: nobody gets around the limits and the documents by the general routes: neither by a claim of their
-/// own nor by ending one, nor by writing. An administrator may mend.
+/// own nor by ending one, nor by writing. An administrator may mend, and no more.
 #[tokio::test]
 async fn r24_numbers_are_reserved_through_the_application_alone() {
     let s = server().await;
@@ -82,6 +82,22 @@ async fn r24_numbers_are_reserved_through_the_application_alone() {
     let answers = s.post("ana", "/v1/batch", batch).await.json();
     assert_eq!(answers["answers"][0]["status"], 403);
     assert_eq!(grid(&s, "ana").await[..3], *"mm-");
+    // An administrator neither claims nor sells one without a reservation; only frees what is stuck.
+    for (method, path, body) in [
+        (Method::POST, "/v1/claims", json!({"collection": "raffle/navidad", "items": ["3"]})),
+        (Method::PUT, "/v1/collections/raffle/navidad/items/3", json!({"status": "sold"})),
+        (Method::DELETE, "/v1/collections/raffle/navidad/items/1", json!({})),
+        (Method::POST, "/v1/collections/raffle/navidad/items/1/force-claim", json!({"reason": "mine"})),
+    ] {
+        let refused = s.send(Call::new("root", method, path).json(&body)).await.code(403, "forbidden");
+        assert!(refused.json()["detail"].as_str().expect("words").contains("/reservations"), "{path}");
+    }
+    let batch = json!({"commands": [{"op": "acquire", "collection": "raffle/navidad", "items": ["3"]}]});
+    assert_eq!(s.post("root", "/v1/batch", batch).await.json()["answers"][0]["status"], 403);
+    assert_eq!(grid(&s, "ana").await[..3], *"mm-");
+    let free = "/v1/collections/raffle/navidad/items/1/force-release";
+    s.post("root", free, json!({"reason": "stuck"})).await.status(200);
+    assert_eq!(grid(&s, "ana").await[..3], *"---");
     // What is no raffle of the application's is anybody's.
     s.collection("raffle/plain", &["1"]).await;
     s.post("ana", "/v1/claims", json!({"collection": "raffle/plain", "items": ["1"]})).await.status(201);
