@@ -173,13 +173,20 @@ pub(crate) async fn furnish(router: &Router) -> Known {
         ask(ADMIN, "POST", "/raffles", raffle).await;
         ask(ADMIN, "PATCH", &format!("/raffles/{id}"), json!({"status": "active"})).await;
     }
-    for id in ["paused", "drawn"] {
-        // An administrator sells by hand what nobody has paid for here.
-        let collection = format!("raffle/{id}");
-        ask(ADMIN, "PUT", &format!("/v1/collections/{collection}/items/5"), json!({})).await;
-        let claim = json!({"collection": collection, "items": ["5"]});
-        let claim = text(&ask(ADMIN, "POST", "/v1/claims", claim).await["id"]);
-        ask(ADMIN, "POST", &format!("/v1/claims/{claim}/complete"), json!({"status": "sold"})).await;
+    let config = json!({"merchant_id": MERCHANT_ID, "api_key": API_KEY});
+    let provider = "/admin/payment-providers/bac_credomatic";
+    ask(ADMIN, "PATCH", provider, json!({"is_enabled": true, "config": config})).await;
+    let config = json!({"phone_number": "8888-0000", "account_holder": "Ejemplo"});
+    ask(ADMIN, "PATCH", "/admin/payment-providers/sinpe_movil", json!({"config": config})).await;
+    for (id, reference) in [("paused", "5550001"), ("drawn", "5550002")] {
+        let reserve = json!({"raffle_id": id, "number_ids": [5], "session_id": "sold"});
+        let reservation = ask(&key, "POST", "/reservations", reserve).await;
+        let pay = json!({"reservation_id": reservation["id"], "provider": "sinpe_movil"});
+        let payment = text(&ask(&key, "POST", "/payments", pay).await["id"]);
+        let told = json!({"reference": reference, "payer_phone": "88880009", "amount_minor": 100});
+        ask(&key, "POST", &format!("/payments/{payment}/transfer"), told).await;
+        let amount = json!({"bank_amount_minor": 100});
+        ask(ADMIN, "POST", &format!("/admin/payments/{payment}/approve"), amount).await;
         ask(ADMIN, "PATCH", &format!("/raffles/{id}"), json!({"status": "paused"})).await;
     }
     ask(ADMIN, "POST", "/raffles/drawn/draw", json!({})).await;
@@ -196,11 +203,6 @@ pub(crate) async fn furnish(router: &Router) -> Known {
         ask(ADMIN, "POST", &format!("/tasks/{id}/ready"), json!({})).await;
         ask(key, "POST", &format!("/tasks/{id}/process"), json!({})).await;
     }
-    let config = json!({"merchant_id": MERCHANT_ID, "api_key": API_KEY});
-    let provider = "/admin/payment-providers/bac_credomatic";
-    ask(ADMIN, "PATCH", provider, json!({"is_enabled": true, "config": config})).await;
-    let config = json!({"phone_number": "8888-0000", "account_holder": "Ejemplo"});
-    ask(ADMIN, "PATCH", "/admin/payment-providers/sinpe_movil", json!({"config": config})).await;
     let cy = json!({"name": "test", "subject": {"id": "cy", "name": "Cy"}, "role": "editor"});
     let cy = text(&ask(ADMIN, "POST", "/v1/keys", cy).await["key"]);
     let pay = async |who: &str, number: u32, provider: &str| {
