@@ -275,7 +275,7 @@ impl Crowd {
                 "expired" if is_transfer => drop(self.approve(&payment).await),
                 "pending_review" if is_transfer || is_charged => drop(self.approve(&payment).await),
                 "pending_review" => {
-                    drop(self.decide(&payment, "reject", &json!({"reason": "not there"})).await)
+                    drop(self.decide(&payment, "reject", &json!({"reason": "not there"})).await);
                 }
                 _ => {}
             }

@@ -7,7 +7,7 @@ use tenure_apps::raffle::Order;
 use tenure_core::{CollectionKey, Command, Policy, Verb};
 
 use super::world::{MINUTE_MS, Shop, crc, outcome, until};
-use crate::common::code;
+use crate::common::{code, keyed};
 
 /// A buyer who reloads the return page asks out of turn; the last look stays where it was.
 #[tokio::test]
@@ -64,6 +64,7 @@ async fn r19_after_a_restart_what_hangs_holds_up_nothing_else() {
     until(|| shop.asked().1 == 2).await;
     // The next tick does not ask a second time, and has room for others.
     shop.pass(10 * MINUTE_MS);
+    shop.payments.recover(false).await.expect("reads");
     shop.payments.settle_beside(&mut running);
     assert_eq!((shop.asked().1, running.len()), (2, 2));
     shop.say(|said| said.is_hung = false);
@@ -89,4 +90,52 @@ async fn r19_a_charge_is_covered_whatever_is_left_of_paying() {
     shop.pass(45_000);
     assert_eq!(shop.numbers(&payment).await, ("verification".to_owned(), "rr".to_owned()));
     charging.abort();
+}
+
+/// The second return finds the first one charging, however long that takes.
+#[tokio::test]
+async fn r19_a_return_while_another_charges_charges_nothing() {
+    let shop = Shop::new().await;
+    let payment = shop.paying().await;
+    shop.say(|said| said.confirm = None);
+    let back = || {
+        let (payments, id) = (shop.payments.clone(), payment.id.clone());
+        let token = super::world::token(&payment).to_owned();
+        tokio::spawn(async move { payments.callback(&id, &token, b"done").await })
+    };
+    let (first, second) = (back(), back());
+    until(|| first.is_finished() || second.is_finished()).await;
+    assert_eq!((shop.asked().0, shop.state(&payment)), (1, State::Processing));
+    first.abort();
+    second.abort();
+}
+
+/// Enough for every card in a wallet, and no place to try stolen ones.
+#[tokio::test]
+async fn r24_attempts_for_one_reservation_are_limited() {
+    let shop = Shop::new().await;
+    shop.say(|said| said.confirm = Some(Ok(outcome(Charge::Declined, None))));
+    let first = shop.paying().await;
+    shop.back(&first).await.expect("is answered");
+    for _ in 1..10 {
+        let next =
+            shop.start(&shop.world.ana, &first.reservation_id, "bac_credomatic").await.expect("begins");
+        shop.back(&next).await.expect("is answered");
+    }
+    let over = shop.start(&shop.world.ana, &first.reservation_id, "bac_credomatic").await;
+    assert_eq!((code(&over), shop.asked().0), ("limit", 10));
+}
+
+/// I13: the key of a cancel is kept with what it did, the operator's apart from the buyer's.
+#[tokio::test]
+async fn r19_a_cancel_under_a_key_is_repeated_not_made_again() {
+    let shop = Shop::new().await;
+    let payment = shop.paying().await;
+    for who in [&shop.world.ana, &shop.world.root] {
+        let who = keyed(who, "k");
+        let first = shop.payments.cancel(&who, &payment.id).await.expect("is canceled");
+        assert_eq!((first.value.state, first.replayed), (State::Canceled, false));
+    }
+    let again = shop.payments.cancel(&keyed(&shop.world.ana, "k"), &payment.id).await.expect("is repeated");
+    assert_eq!((again.value.state, again.replayed), (State::Canceled, true));
 }

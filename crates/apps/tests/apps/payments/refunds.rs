@@ -80,6 +80,24 @@ async fn r19_a_refund_under_way_is_not_asked_for_again() {
     assert_eq!((shop.state(&payment), shop.refunded().len()), (State::Refunded, 1));
 }
 
+/// Whoever puts it on record asks, and the settler lets them.
+#[tokio::test]
+async fn r19_the_settler_does_not_ask_beside_whoever_owes_it() {
+    let shop = Shop::new().await;
+    let payment = shop.paying().await;
+    shop.say(|said| said.confirm = Some(Ok(outcome(Charge::Approved, Some(crc(100))))));
+    shop.back(&payment).await.expect("is answered");
+    shop.say(|said| (said.is_hung, said.lookups) = (true, 0));
+    let (payments, root, id) = (shop.payments.clone(), shop.world.root.clone(), payment.id.clone());
+    let asking = tokio::spawn(async move { payments.refund(&root, &id, None).await });
+    super::world::until(|| shop.asked().1 == 1).await;
+    shop.say(|said| said.is_hung = false);
+    shop.payments.recover(false).await.expect("reads");
+    shop.wait(30 * SECOND_MS).await;
+    assert_eq!((shop.state(&payment), shop.refunded().len()), (State::RefundPending, 0));
+    asking.abort();
+}
+
 /// What the provider cannot be asked about is not paid a second time: a person looks.
 #[tokio::test]
 async fn r19_a_refund_that_may_have_been_made_waits_for_a_lookup() {

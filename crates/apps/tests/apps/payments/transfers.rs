@@ -186,6 +186,33 @@ async fn r19_the_same_transfer_told_twice_at_once_counts_and_stays() {
     }
 }
 
+/// Two different transfers told at once for one payment: one is taken, and keeps all that is its own.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r19_two_transfers_told_at_once_for_one_payment_leave_one_whole() {
+    for round in 0..20 {
+        let shop = Shop::new().await;
+        let payment = shop.sending().await;
+        let tell = |reference: &str| {
+            let (payments, ana, id) = (shop.payments.clone(), shop.world.ana.clone(), payment.id.clone());
+            let told = transfer(reference, "88880001");
+            tokio::spawn(async move { payments.submit(&ana, &id, &told).await })
+        };
+        for one in [tell("1111111111"), tell("2222222222")] {
+            let _ = one.await.expect("ends");
+        }
+        assert_eq!(shop.state(&payment), State::PendingReview, "round {round}");
+        let kept = shop.now(&payment).transfer.expect("the one that was taken").reference;
+        let id = shop.world.reserve_in(&shop.world.ana, "other", &[30]).await.expect("is free").id;
+        let more = shop.start(&shop.world.ana, &id, SINPE_MOVIL).await.expect("begins");
+        let told = shop.payments.submit(&shop.world.ana, &more.id, &transfer("3333333333", "88880009")).await;
+        assert_eq!(field(told), "payment", "round {round}: a person has one in review");
+        let id = shop.world.reserve(&shop.world.bea, &[31]).await.expect("is free").id;
+        let of_bea = shop.start(&shop.world.bea, &id, SINPE_MOVIL).await.expect("begins");
+        let told = shop.payments.submit(&shop.world.bea, &of_bea.id, &transfer(&kept, "88880002")).await;
+        assert_eq!(field(told), "reference", "round {round}");
+    }
+}
+
 /// Another transfer for what is being compared is refused, and takes nothing away from the first.
 #[tokio::test]
 async fn r19_another_transfer_told_for_the_same_payment_changes_nothing() {
@@ -209,7 +236,7 @@ async fn r19_another_transfer_told_for_the_same_payment_changes_nothing() {
 /// One reference by two users at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r19_one_reference_by_two_people_at_once_is_taken_once() {
-    for round in 0..20 {
+    for round in 0..60 {
         let shop = Shop::new().await;
         let mut told = Vec::new();
         for (who, number, phone) in [("ana", 20, "88880001"), ("bea", 21, "88880002")] {
