@@ -9,8 +9,12 @@
 mod cases;
 mod compare;
 mod harness;
+mod proxy;
+mod server;
 
 pub use harness::{Harness, Outcome, Overlay, command, key, wants_of};
+pub use proxy::{Cut, Proxy};
+pub use server::Server;
 
 use crate::Store;
 
