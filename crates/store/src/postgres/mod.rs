@@ -142,6 +142,10 @@ impl Store for Postgres {
         self.roll_back();
     }
 
+    fn tidy(&mut self, now_ms: i64) -> Result<(), Error> {
+        due::tidy(&self.shared, now_ms)
+    }
+
     fn wants_rows(&self) -> bool {
         true
     }
