@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::feed::{Feed, From, Subscription};
 use crate::follow::{Follower, Wake};
-use crate::limits::LANES_MAX;
+use crate::limits::{LANES_MAX, PULSE_MS};
 use crate::planted::Planted;
 use crate::queue::{Queue, Taken};
 use crate::turn::{News, Pending, Report, Turn};
@@ -41,6 +41,10 @@ pub struct Options {
     /// The longest that a commit waits for callers who were just answered and will likely ask again.
     /// Nothing waits when the commit before it had one caller or none.
     pub linger: Duration,
+    /// How often it looks what other nodes do, over a store that they share.
+    pub pulse: Duration,
+    /// Nodes tell each other to look sooner.
+    pub hints: bool,
 }
 
 struct Silent;
@@ -48,7 +52,8 @@ impl Observer for Silent {}
 
 impl Default for Options {
     fn default() -> Self {
-        Self { observer: Arc::new(Silent), linger: Duration::from_micros(50) }
+        let (linger, pulse) = (Duration::from_micros(50), Duration::from_millis(PULSE_MS));
+        Self { observer: Arc::new(Silent), linger, pulse, hints: true }
     }
 }
 
@@ -175,10 +180,15 @@ impl Engine {
             threads.push(spawn("tenure-engine", work)?);
         }
         if shared {
+            let reader_of_hints = reader.clone();
             let (reader, feed) = (reader.clone(), feed.clone());
             let follower = Follower::new(reader, feed, time.clone(), lanes.clone(), wake.clone());
+            if options.hints {
+                wake.listen(&*reader_of_hints);
+            }
+            let pulse = options.pulse;
             threads.push(spawn("tenure-follower", move || {
-                follower.run();
+                follower.run(pulse);
                 Ok(())
             })?);
         }

@@ -151,13 +151,17 @@ impl Feed {
     /// left to whoever looks.
     pub(crate) fn offer_all(&self, all: Vec<News>) {
         let mut complete = true;
+        let changed: Vec<CollectionKey> = all.iter().map(|(key, _)| key.clone()).collect();
         for (key, events) in all {
             let channel = self.0.lock().channels.get(&key).and_then(Weak::upgrade);
             complete &= channel.is_none_or(|channel| channel.offer(events));
         }
         let wake = self.0.lock().shared.clone();
-        if let Some(wake) = wake.filter(|_| !complete) {
-            wake.wake();
+        if let Some(wake) = wake {
+            wake.told(changed);
+            if !complete {
+                wake.wake();
+            }
         }
     }
 

@@ -5,28 +5,39 @@
 //! comes late, twice or not at all costs time and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use tenure_core::{CollectionKey, Fact, ItemId, Sealed};
-use tenure_store::{Error, EventPage, Reader};
+use tenure_store::{Error, EventPage, Hints, Reader};
 
 use crate::engine::{Lanes, Time};
 use crate::feed::{Channel, Feed};
-use crate::limits::{AHEAD_MS, DUE_MAX, FEED_PAGE_MAX, PULSE_MS};
+use crate::limits::{AHEAD_MS, DUE_MAX, FEED_PAGE_MAX};
 use crate::timers::Timer;
 use crate::turn::News;
 
 /// Makes the follower look now.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Wake {
     inner: Mutex<Woken>,
     changed: Condvar,
+    /// How other nodes are told of commits here.
+    hints: OnceLock<Arc<dyn Hints>>,
+}
+
+impl fmt::Debug for Wake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wake").finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Default)]
 struct Woken {
+    /// What the last look looked at.
+    watched: BTreeSet<CollectionKey>,
     woken: bool,
     closed: bool,
 }
@@ -35,6 +46,33 @@ impl Wake {
     pub(crate) fn wake(&self) {
         self.inner.lock().woken = true;
         self.changed.notify_one();
+    }
+
+    /// Begins to hear from other nodes, and to tell them.
+    pub(crate) fn listen(self: &Arc<Self>, reader: &dyn Reader) {
+        let wake = Arc::downgrade(self);
+        let heard = move |changed: Option<&[CollectionKey]>| {
+            if let Some(wake) = wake.upgrade() {
+                let mut inner = wake.inner.lock();
+                // Nothing of it is followed or waited for here.
+                if changed.is_some_and(|keys| !keys.iter().any(|key| inner.watched.contains(key))) {
+                    return;
+                }
+                inner.woken = true;
+                drop(inner);
+                wake.changed.notify_one();
+            }
+        };
+        if let Some(hints) = reader.hints(Arc::new(heard)) {
+            let _ = self.hints.set(hints);
+        }
+    }
+
+    /// These changed here.
+    pub(crate) fn told(&self, changed: Vec<CollectionKey>) {
+        if let Some(hints) = self.hints.get().filter(|_| !changed.is_empty()) {
+            hints.tell(changed);
+        }
     }
 
     pub(crate) fn close(&self) {
@@ -77,10 +115,10 @@ impl Follower {
         Self { reader, feed, time, lanes, wake, heard: HashMap::new() }
     }
 
-    pub(crate) fn run(mut self) {
+    pub(crate) fn run(mut self, pulse: Duration) {
         let mut away = false;
         loop {
-            let next = Instant::now() + Duration::from_millis(PULSE_MS);
+            let next = Instant::now() + pulse;
             match self.look() {
                 Ok(()) => away = false,
                 Err(error) => {
@@ -102,6 +140,8 @@ impl Follower {
         self.heard.retain(|key, _| waited.contains(key));
         let watched: BTreeSet<&CollectionKey> = channels.keys().chain(&waited).collect();
         let watched: Vec<CollectionKey> = watched.into_iter().cloned().collect();
+        // Before looking: what is hinted at from here on may come too late for this look.
+        self.wake.inner.lock().watched = watched.iter().cloned().collect();
         let pulse = self.reader.pulse(&watched, AHEAD_MS, DUE_MAX)?;
         if let Some(now_ms) = pulse.now_ms {
             self.time.heard(now_ms);

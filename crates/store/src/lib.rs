@@ -23,7 +23,8 @@ use tenure_core::{CollectionKey, ItemId, Rows};
 pub use batch::{Batch, Entry, Kept, ReplyKey, encoded_bytes};
 pub use error::Error;
 pub use read::{
-    AuditFilter, ClaimFilter, ClaimRow, Due, EventPage, ItemFilter, Page, Pulse, Reader, Snapshot, Stats,
+    AuditFilter, ClaimFilter, ClaimRow, Due, EventPage, Heard, Hints, ItemFilter, Page, Pulse, Reader,
+    Snapshot, Stats,
 };
 pub use state::State;
 

@@ -63,3 +63,11 @@ pub const KNOWN_HEADS_MAX: usize = 100_000;
 pub const BATCH_ROW_MS: i64 = 3_600_000;
 /// Rows that one tidying deletes of each table: a minute's worth of a busy node, and a moment's work.
 pub const TIDY_MAX: i64 = 100_000;
+/// The least time between two hints of one node: they are coalesced, since each locks the others out.
+pub const HINT_PAUSE_MS: u64 = 10;
+/// The longest hint: PostgreSQL takes less than 8,000 bytes. More collections than fit are told as all.
+pub const HINT_BYTES_MAX: usize = 7_900;
+/// Hints that wait to be sent.
+pub const HINT_QUEUE_MAX: usize = 1_024;
+/// The pause before a connection for hints is made anew.
+pub const HINT_RETRY_MS: u64 = 1_000;

@@ -40,12 +40,27 @@ pub trait Reader: Send + Sync {
     fn snapshot(&self, key: &CollectionKey) -> Result<Option<Snapshot>, Error>;
     /// Figures for the operator.
     fn stats(&self) -> Stats;
+    /// Begins to hear from other nodes which collections changed, and to tell them. What is heard is a hint:
+    /// late, twice, or never.
+    fn hints(&self, heard: Heard) -> Option<Arc<dyn Hints>> {
+        let _ = heard;
+        None
+    }
     /// What other nodes may have done, for a store that is shared: how far these collections are, and at
     /// most `limit` active claims whose deadlines are past or come within a time, the earliest first.
     fn pulse(&self, watched: &[CollectionKey], ahead_ms: i64, limit: usize) -> Result<Pulse, Error> {
         let _ = (watched, ahead_ms, limit);
         Ok(Pulse::default())
     }
+}
+
+/// Called with the collections that changed elsewhere; `None` when it may be any.
+pub type Heard = Arc<dyn Fn(Option<&[CollectionKey]>) + Send + Sync>;
+
+/// Tells other nodes which collections changed.
+pub trait Hints: Send + Sync {
+    /// These did. Never waits.
+    fn tell(&self, changed: Vec<CollectionKey>);
 }
 
 /// What goes on elsewhere.

@@ -22,9 +22,13 @@ impl Clock for Skewed {
 const HOUR_MS: i64 = 3_600_000;
 
 fn node(url: &str, skew_ms: i64) -> Engine {
+    node_with(url, skew_ms, Options::default())
+}
+
+fn node_with(url: &str, skew_ms: i64, options: Options) -> Engine {
     let store = Postgres::open(url, &postgres::Options::default()).expect("opens");
     let lanes = vec![store.another(), store.another(), store];
-    Engine::start_lanes(lanes, Skewed(SystemClock::new(), skew_ms), Options::default()).expect("starts")
+    Engine::start_lanes(lanes, Skewed(SystemClock::new(), skew_ms), options).expect("starts")
 }
 
 /// Three nodes, their clocks an hour apart.
@@ -79,15 +83,20 @@ async fn e09_nodes_with_clocks_an_hour_apart_agree_on_who_holds_and_until_when()
 async fn e09_a_crowd_on_three_nodes_never_holds_one_thing_twice() {
     let nodes = nodes(&Server::shared().database());
     let mut crowd = tokio::task::JoinSet::new();
-    for person in 0..24_usize {
+    for person in 0..12_usize {
         let engine = nodes[person % 3].clone();
         crowd.spawn(async move {
             let (who, mut had) = (format!("person-{person}"), 0);
             for round in 0..8 {
                 let items = [format!("item-{}", round % 3), format!("item-{}", 3 + (person + round) % 2)];
                 let items = [&*items[0], &*items[1]];
-                let answer = soon(engine.execute(acquire(&who, &items).wait(30_000))).await;
-                let claim = claim_of(&answer);
+                // Among nodes nobody promises an order, so patience may end before one's turn comes.
+                let claim = loop {
+                    let answer = soon(engine.execute(acquire(&who, &items).wait(20_000))).await;
+                    if code(&answer) != "held" {
+                        break claim_of(&answer);
+                    }
+                };
                 had += 1;
                 assert_eq!(code(&soon(engine.execute(release(&who, claim.number))).await), "ok");
             }
@@ -95,7 +104,7 @@ async fn e09_a_crowd_on_three_nodes_never_holds_one_thing_twice() {
         });
     }
     let had: usize = crowd.join_all().await.into_iter().sum();
-    assert_eq!(had, 24 * 8, "everyone had everything in the end");
+    assert_eq!(had, 12 * 8, "everyone had everything in the end");
     let page = nodes[0].reader().events(&key(LOCKS), 0, 1_000_000).expect("reads");
     let tenure_store::EventPage::Events(events) = page else { panic!("all are there") };
     let mut holds: BTreeMap<String, u64> = BTreeMap::new();
@@ -113,7 +122,7 @@ async fn e09_a_crowd_on_three_nodes_never_holds_one_thing_twice() {
             _ => {}
         }
     }
-    assert_eq!(events.len(), 1 + 2 * 24 * 8);
+    assert_eq!(events.len(), 1 + 2 * 12 * 8);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -246,5 +255,27 @@ async fn e09_a_database_that_is_away_is_told_of_and_comes_back() {
             break;
         }
         assert!(std::time::Instant::now() < until, "{answer:?}");
+    }
+}
+
+/// One node that hears of everything by hints alone, and one by looking alone: neither misses anything.
+#[tokio::test(flavor = "multi_thread")]
+async fn e09_hints_bring_news_and_looking_does_without_them() {
+    let url = Server::shared().database();
+    let never = Duration::from_hours(1);
+    let writer = node(&url, 0);
+    let by_hints = node_with(&url, 0, Options { pulse: never, ..Options::default() });
+    let by_looking = node_with(&url, 0, Options { hints: false, ..Options::default() });
+    let start = From::Event { epoch: 1, seq: 0 };
+    let mut feeds =
+        [&by_hints, &by_looking].map(|node| node.subscribe(&key(LOCKS), start).expect("subscribes"));
+    for round in 0..20 {
+        let id = format!("item-{round}");
+        assert_eq!(code(&soon(writer.execute(acquire("ana", &[&id]))).await), "ok");
+        let is_it = |fact: &Fact| matches!(fact, Fact::Granted(grant) if grant.items[0].id == item(&id));
+        for feed in &mut feeds {
+            until(feed, is_it).await;
+            assert_eq!(feed.cursor(), round + 2);
+        }
     }
 }

@@ -114,9 +114,7 @@ impl Postgres {
             .map(|(key, _)| key.as_str())
             .collect();
         let mut id = [0_u8; 16];
-        rustix::rand::getrandom(&mut id, rustix::rand::GetRandomFlags::empty()).map_err(|error| {
-            Error::Io { path: "the system's random numbers".into(), doing: "read", source: error.into() }
-        })?;
+        super::fill_random(&mut id)?;
         let link = &self.shared.link;
         let ended = link.wait(async {
             match link.in_time(write(&client, &columns, at_ms, &id, &unused)).await {

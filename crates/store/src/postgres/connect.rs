@@ -11,7 +11,8 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 use tokio_postgres::config::{ChannelBinding, SslMode};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Config, NoTls};
+use tokio_postgres::tls::NoTlsStream;
+use tokio_postgres::{Client, Config, Connection, NoTls, Socket};
 
 use super::Options;
 use crate::Error;
@@ -58,20 +59,30 @@ impl Link {
 
     /// A connection, driven until it is dropped.
     pub(super) async fn connect(&self) -> Result<Client, Error> {
-        let limit = Duration::from_millis(self.options.connect_ms);
-        let connected = tokio::time::timeout(limit, self.config.connect(NoTls)).await;
-        let (client, connection) = match connected {
-            Ok(Ok(pair)) => pair,
-            Ok(Err(error)) => return Err(away(&error)),
-            Err(_) => return Err(Error::Away { detail: "it did not answer in time".to_owned() }),
-        };
-        self.handle().spawn(async move {
+        let (client, connection) = self.connect_raw().await?;
+        self.spawn(async move {
             // Whoever waits for an answer hears of it; for the operator one line is enough.
             if let Err(error) = connection.await {
                 tracing::warn!(%error, "a connection to the database ended");
             }
         });
         Ok(client)
+    }
+
+    /// A connection that somebody else drives.
+    pub(super) async fn connect_raw(&self) -> Result<(Client, Connection<Socket, NoTlsStream>), Error> {
+        let limit = Duration::from_millis(self.options.connect_ms);
+        let connected = tokio::time::timeout(limit, self.config.connect(NoTls)).await;
+        match connected {
+            Ok(Ok(pair)) => Ok(pair),
+            Ok(Err(error)) => Err(away(&error)),
+            Err(_) => Err(Error::Away { detail: "it did not answer in time".to_owned() }),
+        }
+    }
+
+    /// Runs beside everything else.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.handle().spawn(work);
     }
 
     /// Waits on the caller's own thread, which may belong to another runtime.

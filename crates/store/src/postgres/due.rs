@@ -14,7 +14,7 @@ use crate::{Error, Kept};
 const CLOCK: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 const HEADS: &str = "SELECT collection, seq FROM tenure.collections WHERE collection = ANY($1) AND seq > 0";
 const DUE: &str = "SELECT collection, number, expires_at_ms FROM tenure.claims \
-     WHERE state = 0 AND expires_at_ms <= $1 + floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint \
+     WHERE state = 0 AND expires_at_ms <= $1 + coalesce($3, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint) \
      ORDER BY expires_at_ms LIMIT $2";
 
 /// Some at a time, and none that another node is deleting just now.
@@ -48,9 +48,12 @@ pub(super) fn pulse(
     limit: usize,
 ) -> Result<Pulse, Error> {
     let keys: Vec<&str> = watched.iter().map(CollectionKey::as_str).collect();
-    let limit = page(limit);
+    let (limit, test_ms) = (page(limit), shared.link.options.test_ms());
     let answers = shared.read(&[
-        Query { sql: DUE, parameters: vec![(&ahead_ms, Type::INT8), (&limit, Type::INT8)] },
+        Query {
+            sql: DUE,
+            parameters: vec![(&ahead_ms, Type::INT8), (&limit, Type::INT8), (&test_ms, Type::INT8)],
+        },
         Query { sql: HEADS, parameters: vec![(&keys, Type::TEXT_ARRAY)] },
         // Last, so that what it says is nearest to when the answer arrives.
         Query { sql: CLOCK, parameters: Vec::new() },
@@ -61,7 +64,7 @@ pub(super) fn pulse(
         .map(|row| Ok(Due { collection: key_of(row.get(0))?, claim: uint(row.get(1)), at_ms: row.get(2) }));
     let heads = heads.iter().map(|row| Ok((key_of(row.get(0))?, uint(row.get(1)))));
     Ok(Pulse {
-        now_ms: clock.first().map(|row| row.get(0)),
+        now_ms: test_ms.or_else(|| clock.first().map(|row| row.get(0))),
         heads: heads.collect::<Result<_, Error>>()?,
         due: due.collect::<Result<_, Error>>()?,
     })

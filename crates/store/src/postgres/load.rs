@@ -227,6 +227,7 @@ async fn open(
     }
     let answers = pipeline.run().await.map_err(|error| failure(&error))?;
     let mut now_ms: i64 = answers[clock].first().map_or(0, |row| row.get(0));
+    now_ms = options.test_ms().unwrap_or(now_ms);
     let mut loaded = Loaded::default();
     let mut lasting = Vec::new();
     if !names.is_empty() {

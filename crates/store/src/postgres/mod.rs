@@ -21,6 +21,7 @@
 mod commit;
 mod connect;
 mod due;
+mod hints;
 mod load;
 mod pipeline;
 mod reader;
@@ -57,6 +58,31 @@ pub struct Options {
     pub readers_max: usize,
     /// How old the operator's figures may be: counting reads whole tables.
     pub stats_ms: u64,
+    /// The time, for tests that move it by hand. Everyone else goes by the database's.
+    #[cfg(feature = "conformance")]
+    pub clock: Option<TestClock>,
+}
+
+/// A time that a test moves by hand.
+#[cfg(feature = "conformance")]
+#[derive(Clone)]
+pub struct TestClock(pub Arc<dyn Fn() -> i64 + Send + Sync>);
+
+#[cfg(feature = "conformance")]
+impl std::fmt::Debug for TestClock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TestClock({})", (self.0)())
+    }
+}
+
+impl Options {
+    /// A test's time, if there is one.
+    fn test_ms(&self) -> Option<i64> {
+        #[cfg(feature = "conformance")]
+        return self.clock.as_ref().map(|clock| (clock.0)());
+        #[cfg(not(feature = "conformance"))]
+        None
+    }
 }
 
 impl Default for Options {
@@ -69,6 +95,8 @@ impl Default for Options {
             resolve_ms: RESOLVE_MS,
             readers_max: READERS_MAX,
             stats_ms: STATS_MS,
+            #[cfg(feature = "conformance")]
+            clock: None,
         }
     }
 }
@@ -171,4 +199,15 @@ impl Store for Postgres {
         self.client = None;
         Ok(())
     }
+}
+
+/// Random bytes of the system's.
+fn fill_random(bytes: &mut [u8]) -> Result<(), Error> {
+    let filled = rustix::rand::getrandom(bytes, rustix::rand::GetRandomFlags::empty());
+    let failed = |error: rustix::io::Errno| Error::Io {
+        path: "the system's random numbers".into(),
+        doing: "read",
+        source: error.into(),
+    };
+    filled.map(drop).map_err(failed)
 }

@@ -14,7 +14,7 @@ use super::load::policy;
 use super::pipeline::Pipeline;
 use super::rows::{decode, head, int, items_text, page, sealed, state_code, uint};
 use super::{Options, Shared};
-use crate::read::{Pulse, follows};
+use crate::read::{Heard, Hints, Pulse, follows};
 use crate::{
     AuditFilter, ClaimFilter, ClaimRow, Error, EventPage, ItemFilter, Page, Reader, Snapshot, Stats,
 };
@@ -331,6 +331,10 @@ impl Reader for PostgresReader {
             *known = Some((Instant::now(), stats));
         }
         known.as_ref().map(|(_, stats)| stats.clone()).unwrap_or_default()
+    }
+
+    fn hints(&self, heard: Heard) -> Option<Arc<dyn Hints>> {
+        super::hints::start(&self.shared, heard).ok()
     }
 
     fn pulse(&self, watched: &[CollectionKey], ahead_ms: i64, limit: usize) -> Result<Pulse, Error> {
