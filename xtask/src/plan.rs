@@ -39,7 +39,7 @@ pub const STEPS: &[Step] = &[
     cargo("fmt", "the code is formatted", &["fmt", "--all", "--check"]),
     step("house", "the layers and the house rules hold", Action::House).needs(&["git"]),
     cargo("clippy", "no warning anywhere", &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
-    cargo("tests", "unit, integration and documentation tests pass", &["test", "--workspace", "--locked"]).needs(&["git", "nginx", "strace"]),
+    cargo("tests", "unit, integration and documentation tests pass", &["test", "--workspace", "--locked"]).needs(&["git", "nginx", "pg_ctlcluster", "strace"]),
     step("schemathesis", "the API answers as its document says", Action::Schemathesis).needs(&["python3"]),
     step("web", "types, logic and SDK of what browsers get", Action::Web).needs(&["npm"]),
     step("browser", "people at two browsers come through every page", Action::Browser).needs(&["chromium", "npm"]),

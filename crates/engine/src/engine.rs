@@ -1,5 +1,6 @@
 //! The engine on its thread, and the handle that everyone else holds.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
@@ -12,9 +13,11 @@ use tenure_store::{Error, Reader, Store};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::feed::{Feed, From, Subscription};
+use crate::follow::{Follower, Wake};
+use crate::limits::{LANES_MAX, PULSE_MS};
 use crate::planted::Planted;
 use crate::queue::{Queue, Taken};
-use crate::turn::{Pending, Report, Turn};
+use crate::turn::{News, Pending, Report, Turn};
 use crate::waiters::Waiters;
 use crate::{Answer, Clock, Refused, ReplyTo, Request};
 
@@ -38,6 +41,10 @@ pub struct Options {
     /// The longest that a commit waits for callers who were just answered and will likely ask again.
     /// Nothing waits when the commit before it had one caller or none.
     pub linger: Duration,
+    /// How often it looks what other nodes do, over a store that they share.
+    pub pulse: Duration,
+    /// Nodes tell each other to look sooner.
+    pub hints: bool,
 }
 
 struct Silent;
@@ -45,7 +52,8 @@ impl Observer for Silent {}
 
 impl Default for Options {
     fn default() -> Self {
-        Self { observer: Arc::new(Silent), linger: Duration::from_micros(50) }
+        let (linger, pulse) = (Duration::from_micros(50), Duration::from_millis(PULSE_MS));
+        Self { observer: Arc::new(Silent), linger, pulse, hints: true }
     }
 }
 
@@ -55,25 +63,81 @@ impl Default for Options {
 pub struct Engine(Arc<Handle>);
 
 struct Handle {
-    queue: Arc<Queue>,
+    lanes: Arc<Lanes>,
     time: Arc<Time>,
     feed: Feed,
     reader: Arc<dyn Reader>,
+    threads: Mutex<Vec<JoinHandle<Result<(), Error>>>>,
+    /// Looks what other nodes do, over a store that they share.
+    wake: Arc<Wake>,
+}
+
+/// The loops of one engine, each with the collections that fall to it.
+pub(crate) struct Lanes(Vec<Lane>);
+
+struct Lane {
+    queue: Arc<Queue>,
     /// The loop's own: gone with it, however it ends, so that nobody waits for a loop that is gone.
     waiters: Weak<Mutex<Waiters<ReplyTo>>>,
-    thread: Mutex<Option<JoinHandle<Result<(), Error>>>>,
+}
+
+impl Lanes {
+    /// A collection is always the same lane's, so that its commands keep their order.
+    fn of(&self, collection: &CollectionKey) -> &Lane {
+        let count = self.0.len();
+        if count == 1 {
+            return &self.0[0];
+        }
+        // FNV: the same on every start, and good enough to spread names.
+        let hash = collection.as_str().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        &self.0[usize::try_from(hash % count as u64).unwrap_or(0)]
+    }
+
+    /// Tells a collection's lane what other nodes did.
+    pub(crate) fn tell(&self, collection: &CollectionKey, news: News) {
+        if !(news.timers.is_empty() && news.freed.is_empty()) {
+            self.of(collection).queue.tell(news);
+        }
+    }
+
+    /// Where somebody waits.
+    pub(crate) fn waited(&self) -> BTreeSet<CollectionKey> {
+        let mut waited = BTreeSet::new();
+        for waiters in self.0.iter().filter_map(|lane| lane.waiters.upgrade()) {
+            waited.extend(waiters.lock().collections().cloned());
+        }
+        waited
+    }
+
+    /// For what somebody waits.
+    pub(crate) fn waited_items(&self, collection: &CollectionKey) -> BTreeSet<ItemId> {
+        let waiters = self.of(collection).waiters.upgrade();
+        waiters.map(|waiters| waiters.lock().items(collection)).unwrap_or_default()
+    }
 }
 
 /// The engine's time, for everyone who only reads.
-struct Time {
+pub(crate) struct Time {
     clock: Box<dyn Clock>,
-    offset_ms: i64,
+    offset_ms: AtomicI64,
     newest_ms: AtomicI64,
 }
 
 impl Time {
     fn now_ms(&self) -> i64 {
-        (self.clock.now_ms() + self.offset_ms).max(self.newest_ms.load(Ordering::Acquire))
+        (self.clock.now_ms() + self.offset_ms()).max(self.newest_ms.load(Ordering::Acquire))
+    }
+
+    fn offset_ms(&self) -> i64 {
+        self.offset_ms.load(Ordering::Acquire)
+    }
+
+    /// A shared store has just told its time.
+    pub(crate) fn heard(&self, now_ms: i64) {
+        self.offset_ms.store(now_ms - self.clock.now_ms(), Ordering::Release);
+        self.newest_ms.fetch_max(now_ms, Ordering::AcqRel);
     }
 }
 
@@ -81,24 +145,55 @@ impl Engine {
     /// Takes over a store and starts to run. Claims that were active get back the time that passed
     /// while nobody could renew them.
     pub fn start<S: Store + 'static>(store: S, clock: impl Clock, options: Options) -> Result<Self, Error> {
-        let feed = Feed::default();
-        let reader = store.reader();
-        let turn = Turn::open(store, clock.now_ms(), feed.clone(), Planted::default())?;
+        Self::start_lanes(vec![store], clock, options)
+    }
+
+    /// The same with several writers over one shared store: collections of different lanes don't wait for
+    /// each other.
+    pub fn start_lanes<S: Store + 'static>(
+        stores: Vec<S>,
+        clock: impl Clock,
+        options: Options,
+    ) -> Result<Self, Error> {
+        let shared = stores.first().is_some_and(Store::is_shared);
+        if stores.is_empty() || stores.len() > if shared { LANES_MAX } else { 1 } {
+            let detail = format!("an engine has 1 to {LANES_MAX} writers over a shared store, and else one");
+            return Err(Error::Unsupported { detail });
+        }
+        let wake = Arc::new(Wake::default());
+        let feed = if shared { Feed::shared(wake.clone()) } else { Feed::default() };
+        let reader = stores[0].reader();
+        let open = |store| Turn::open(store, clock.now_ms(), feed.clone(), Planted::default());
+        let turns = stores.into_iter().map(open).collect::<Result<Vec<_>, Error>>()?;
         let time = Arc::new(Time {
+            offset_ms: AtomicI64::new(turns[0].offset_ms()),
+            newest_ms: AtomicI64::new(turns[0].now_ms()),
             clock: Box::new(clock),
-            offset_ms: turn.offset_ms(),
-            newest_ms: AtomicI64::new(turn.now_ms()),
         });
-        let queue = Arc::new(Queue::default());
-        let waiters = turn.waiters();
-        let thread = {
-            let (queue, time) = (queue.clone(), time.clone());
-            std::thread::Builder::new()
-                .name("tenure-engine".to_owned())
-                .spawn(move || run(turn, &queue, &time, &options))
-                .map_err(|source| Error::Io { path: "engine".into(), doing: "start the thread of", source })?
-        };
-        Ok(Self(Arc::new(Handle { queue, time, feed, reader, waiters, thread: Mutex::new(Some(thread)) })))
+        let lane = |turn: &Turn<S, ReplyTo>| Lane { queue: Arc::default(), waiters: turn.waiters() };
+        let lanes = Arc::new(Lanes(turns.iter().map(lane).collect()));
+        let options = Arc::new(options);
+        let mut threads = Vec::new();
+        for (number, turn) in turns.into_iter().enumerate() {
+            let (queue, time, options) = (lanes.0[number].queue.clone(), time.clone(), options.clone());
+            let work = move || run(turn, &queue, &time, &options, number == 0);
+            threads.push(spawn("tenure-engine", work)?);
+        }
+        if shared {
+            let reader_of_hints = reader.clone();
+            let (reader, feed) = (reader.clone(), feed.clone());
+            let follower = Follower::new(reader, feed, time.clone(), lanes.clone(), wake.clone());
+            if options.hints {
+                wake.listen(&*reader_of_hints);
+            }
+            let pulse = options.pulse;
+            threads.push(spawn("tenure-follower", move || {
+                follower.run(pulse);
+                Ok(())
+            })?);
+        }
+        let threads = Mutex::new(threads);
+        Ok(Self(Arc::new(Handle { lanes, time, feed, reader, threads, wake })))
     }
 
     /// Carries out a request and waits for its answer, which is durable. Dropping the future leaves
@@ -175,7 +270,8 @@ impl Engine {
 
     /// Hands a request in; the answer goes to `reply_to`. Answers at once when too many wait.
     pub fn submit(&self, request: Request, reply_to: ReplyTo) {
-        if let Some((pending, refused)) = self.0.queue.push(Pending { request, ticket: reply_to }) {
+        let lane = self.0.lanes.of(&request.command.collection);
+        if let Some((pending, refused)) = lane.queue.push(Pending { request, ticket: reply_to }) {
             let server_time_ms = self.now_ms();
             pending.ticket.send(Answer { server_time_ms, outcome: Err(refused), replayed: false });
         }
@@ -198,30 +294,35 @@ impl Engine {
 
     /// How many requests wait for the loop.
     pub fn queued(&self) -> usize {
-        self.0.queue.len()
+        self.0.lanes.0.iter().map(|lane| lane.queue.len()).sum()
     }
 
-    /// How many callers wait for an item, and are still there.
+    /// How many callers of this node wait for an item, and are still there.
     pub fn waiting(&self, collection: &CollectionKey, item: &ItemId) -> usize {
-        self.0.waiters.upgrade().map_or(0, |waiters| waiters.lock().count(collection, item))
+        let waiters = self.0.lanes.of(collection).waiters.upgrade();
+        waiters.map_or(0, |waiters| waiters.lock().count(collection, item))
     }
 
     /// Looks at the timers now: for a clock that was moved by hand.
     pub fn tick(&self) {
-        self.0.queue.wake();
+        self.0.lanes.0.iter().for_each(|lane| lane.queue.wake());
+        self.0.wake.wake();
     }
 
     /// Takes nothing more, finishes what it has taken, closes the store and ends. Callers who wait for
     /// held items are told that it stops.
     pub fn stop(&self) -> Result<(), Error> {
-        self.0.queue.close();
+        self.0.close();
         // Held to the end: whoever else stops it waits until it has stopped.
-        let mut thread = self.0.thread.lock();
-        match thread.take().map(JoinHandle::join) {
-            None | Some(Ok(Ok(()))) => Ok(()),
-            Some(Ok(Err(error))) => Err(error),
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
+        let mut threads = self.0.threads.lock();
+        let mut ended = Ok(());
+        for thread in threads.drain(..) {
+            match thread.join() {
+                Ok(outcome) => ended = ended.and(outcome),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
         }
+        ended
     }
 
     fn stopped(&self) -> Answer {
@@ -251,15 +352,32 @@ impl Engine {
     }
 }
 
+impl Handle {
+    fn close(&self) {
+        self.lanes.0.iter().for_each(|lane| lane.queue.close());
+        self.wake.close();
+    }
+}
+
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.queue.close();
-        if let Some(thread) = self.thread.get_mut().take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the engine's thread had panicked");
+        self.close();
+        for thread in self.threads.get_mut().drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("the engine's thread had panicked");
+            }
         }
     }
+}
+
+type Work = Result<(), Error>;
+
+fn spawn(name: &str, work: impl FnOnce() -> Work + Send + 'static) -> Result<JoinHandle<Work>, Error> {
+    std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(|source| Error::Io {
+        path: "engine".into(),
+        doing: "start the thread of",
+        source,
+    })
 }
 
 impl fmt::Debug for Engine {
@@ -286,8 +404,10 @@ fn run<S: Store>(
     queue: &Queue,
     time: &Time,
     options: &Options,
+    tidies: bool,
 ) -> Result<(), Error> {
     let closing = Closing(queue, time);
+    let shared = turn.store().is_shared();
     let mut answers = Vec::new();
     let mut answered = 0;
     loop {
@@ -300,11 +420,23 @@ fn run<S: Store>(
             Taken::Closed if turn.is_behind() => Vec::new(),
             Taken::Closed => break,
         };
+        if shared {
+            turn.set_offset_ms(time.offset_ms());
+            turn.hear(queue.news());
+            // Told of a deadline that has not come: a turn would only ask for the time.
+            let due = turn.next_ms().is_some_and(|next_ms| next_ms <= time.clock.now_ms());
+            if inbox.is_empty() && !due {
+                continue;
+            }
+        }
         let result = turn.run(time.clock.now_ms(), inbox, &mut answers);
         if result.is_err() {
             turn.dismiss(&mut answers);
         }
         time.newest_ms.fetch_max(turn.now_ms(), Ordering::AcqRel);
+        if tidies {
+            turn.tidy();
+        }
         answered = answers.len();
         let mut errands = Vec::new();
         for done in answers.drain(..) {

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -14,14 +14,20 @@ use tenure_core::{CollectionKey, Event, Fact, Sealed};
 use tenure_store::{Entry, Error, EventPage, Reader, Snapshot};
 use tokio::sync::watch;
 
+use crate::follow::Wake;
 use crate::limits::{FEED_PAGE_MAX, FEED_RING_MAX};
 
 /// Where committed events are told.
 #[derive(Clone, Debug, Default)]
 pub struct Feed(Arc<Mutex<Inner>>);
 
+/// A collection's new events.
+pub(crate) type News = (CollectionKey, Vec<Arc<Sealed>>);
+
 #[derive(Debug, Default)]
 struct Inner {
+    /// Other nodes write too, so that a commit of this one may not be the next that readers are to hear of.
+    shared: Option<Arc<Wake>>,
     channels: HashMap<CollectionKey, Weak<Channel>>,
     /// A commit is under way, and what it will tell has been chosen.
     committing: bool,
@@ -33,9 +39,12 @@ struct Inner {
 #[derive(Debug)]
 pub(crate) struct Channel {
     ring: Mutex<VecDeque<Arc<Sealed>>>,
+    /// Over a shared store: the number up to which the ring was told, by this node or of others. Nothing is
+    /// told over a gap. Locked before the ring.
+    told: Mutex<Option<u64>>,
     newest: watch::Sender<u64>,
-    /// The store may have what the ring has missed: raised once, for a channel that was opened late.
-    missed: AtomicBool,
+    /// How often the store may have had what the ring has missed: once for a channel that was opened late.
+    missed: AtomicU64,
 }
 
 /// The events of a commit that somebody follows.
@@ -114,17 +123,65 @@ pub struct Subscription {
     /// What to deliver before anything else.
     first: Option<Delivery>,
     catching_up: bool,
-    /// It has looked into the store since its channel missed something.
-    looked_late: bool,
+    /// What its channel had missed when it last looked into the store for that.
+    looked_for: u64,
 }
 
 impl Feed {
+    /// A feed over a store that others write to: whoever looks what they did is woken by `wake`.
+    pub(crate) fn shared(wake: Arc<Wake>) -> Self {
+        let feed = Self::default();
+        feed.0.lock().shared = Some(wake);
+        feed
+    }
+
+    /// The events of entries by collection, in order.
+    pub(crate) fn shared_of(entries: &[Entry]) -> Vec<News> {
+        let mut all: Vec<News> = Vec::new();
+        for entry in entries.iter().filter(|entry| !entry.events.is_empty()) {
+            match all.iter_mut().find(|(key, _)| *key == entry.collection) {
+                Some((_, events)) => events.extend(entry.events.iter().cloned()),
+                None => all.push((entry.collection.clone(), entry.events.clone())),
+            }
+        }
+        all
+    }
+
+    /// These are committed, over a shared store. Where another node's events come before them, they are
+    /// left to whoever looks.
+    pub(crate) fn offer_all(&self, all: Vec<News>) {
+        let mut complete = true;
+        let changed: Vec<CollectionKey> = all.iter().map(|(key, _)| key.clone()).collect();
+        for (key, events) in all {
+            let channel = self.0.lock().channels.get(&key).and_then(Weak::upgrade);
+            complete &= channel.is_none_or(|channel| channel.offer(events));
+        }
+        let wake = self.0.lock().shared.clone();
+        if let Some(wake) = wake {
+            wake.told(changed);
+            if !complete {
+                wake.wake();
+            }
+        }
+    }
+
+    /// The collections that somebody follows, and up to which number they were told.
+    pub(crate) fn watched(&self) -> Vec<(CollectionKey, Arc<Channel>)> {
+        let inner = self.0.lock();
+        let channels = inner.channels.iter();
+        channels.filter_map(|(key, channel)| Some((key.clone(), channel.upgrade()?))).collect()
+    }
+
     /// A commit begins: the events of these entries that somebody follows. Until [`Feed::end`] is called
     /// a new reader counts as late.
     pub(crate) fn begin(&self, entries: &[Entry]) -> Told {
         let mut inner = self.0.lock();
-        inner.committing = true;
         let mut told = Told::new();
+        // Over a shared store a commit is offered after it, and a gap is found by its number.
+        if inner.shared.is_some() {
+            return told;
+        }
+        inner.committing = true;
         if inner.channels.is_empty() {
             return told;
         }
@@ -147,7 +204,7 @@ impl Feed {
         let late = std::mem::take(&mut inner.late);
         drop(inner);
         for channel in late.iter().filter_map(Weak::upgrade) {
-            channel.missed.store(true, Ordering::Release);
+            channel.missed.fetch_add(1, Ordering::AcqRel);
             channel.newest.send_modify(|_| {});
         }
     }
@@ -189,8 +246,8 @@ impl Feed {
         };
         let reader = reader.clone();
         // Until the first look into the store nobody knows what the ring has missed.
-        let (key, catching_up, looked_late) = (key.clone(), true, false);
-        Ok(Subscription { key, reader, channel, newest, cursor, first, catching_up, looked_late })
+        let (key, catching_up, looked_for) = (key.clone(), true, 0);
+        Ok(Subscription { key, reader, channel, newest, cursor, first, catching_up, looked_for })
     }
 
     /// How many collections are followed.
@@ -206,14 +263,54 @@ impl Feed {
         inner.channels.retain(|_, channel| channel.strong_count() > 0);
         let channel = Arc::new(Channel {
             ring: Mutex::new(VecDeque::new()),
+            told: Mutex::new(None),
             newest: watch::Sender::new(0),
-            missed: AtomicBool::new(false),
+            missed: AtomicU64::new(0),
         });
         inner.channels.insert(key.clone(), Arc::downgrade(&channel));
         if inner.committing {
             inner.late.push(Arc::downgrade(&channel));
         }
+        if let Some(wake) = &inner.shared {
+            wake.wake();
+        }
         channel
+    }
+}
+
+impl Channel {
+    /// Up to which number its ring was told; `None` before the first look.
+    pub(crate) fn told(&self) -> Option<u64> {
+        *self.told.lock()
+    }
+
+    /// The first look, or one over what cannot be told in order: readers find in the store whatever they
+    /// have not seen up to here.
+    pub(crate) fn begin_at(&self, newest: u64) {
+        *self.told.lock() = Some(newest);
+        self.missed.fetch_add(1, Ordering::AcqRel);
+        self.newest.send_modify(|_| {});
+    }
+
+    /// Takes the events that come next. `false` where others are missing before them.
+    pub(crate) fn offer(&self, mut events: Vec<Arc<Sealed>>) -> bool {
+        let mut told = self.told.lock();
+        let Some(until) = *told else { return false };
+        events.retain(|sealed| sealed.event.seq > until);
+        let (Some(first), Some(last)) = (events.first(), events.last()) else { return true };
+        if !follows(until, &first.event) {
+            return false;
+        }
+        let newest = last.event.seq;
+        let mut ring = self.ring.lock();
+        ring.extend(events);
+        let excess = ring.len().saturating_sub(FEED_RING_MAX);
+        ring.drain(..excess);
+        drop(ring);
+        *told = Some(newest);
+        drop(told);
+        self.newest.send_replace(newest);
+        true
     }
 }
 
@@ -261,8 +358,9 @@ impl Subscription {
         if let Some(first) = self.first.take() {
             return Step::Ready(first);
         }
-        if !self.looked_late && self.channel.missed.load(Ordering::Acquire) {
-            self.looked_late = true;
+        let missed = self.channel.missed.load(Ordering::Acquire);
+        if self.looked_for < missed {
+            self.looked_for = missed;
             self.catching_up = true;
         }
         if self.catching_up {

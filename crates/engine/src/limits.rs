@@ -29,3 +29,18 @@ pub(crate) const RETRY_MS: i64 = 200;
 pub(crate) const EXPLAIN_EVENTS_MAX: usize = 100;
 /// A holder's own claims that explaining counts against the kind's limit.
 pub(crate) const EXPLAIN_CLAIMS_MAX: usize = 10_000;
+
+/// How often a node looks what others did, over a store that they share. A hint comes sooner; this is what a
+/// lost hint costs.
+pub(crate) const PULSE_MS: u64 = 250;
+/// Deadlines that come within this time are looked up with it: twice the pause, so that one look may fail.
+pub(crate) const AHEAD_MS: i64 = 600;
+/// Deadlines of one look, and of one turn over a shared store: each locks a collection.
+pub(crate) const DUE_MAX: usize = 512;
+/// How often a commit is decided anew because another node came first; after that callers hear that the
+/// store is away, and ask again.
+pub(crate) const CONFLICTS_MAX: u32 = 5;
+/// How often replies and batches that nobody needs any more are deleted.
+pub(crate) const TIDY_MS: i64 = 60_000;
+/// Writers of one node over a shared store: batches of different collections that are under way at once.
+pub const LANES_MAX: usize = 16;

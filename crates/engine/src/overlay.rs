@@ -64,6 +64,11 @@ impl<'v, V: View> Overlay<'v, V> {
         }
     }
 
+    /// The turn can decide in this collection.
+    pub(crate) fn covers(&self, key: &CollectionKey) -> bool {
+        self.view.covers(key)
+    }
+
     pub(crate) fn keep(&mut self, key: ReplyKey, kept: Arc<Kept>) {
         self.changes.kept.insert(key, kept);
     }

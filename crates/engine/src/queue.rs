@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use crate::limits::{BATCH_MAX, QUEUE_MAX};
+use crate::turn::News;
 use crate::{Pending, Refused, ReplyTo};
 
 #[derive(Debug, Default)]
@@ -16,6 +17,8 @@ pub(crate) struct Queue {
 #[derive(Debug, Default)]
 struct Inner {
     waiting: Vec<Pending<ReplyTo>>,
+    /// What other nodes did.
+    news: News,
     closed: bool,
     /// Somebody wants a turn although nothing came.
     woken: bool,
@@ -58,6 +61,21 @@ impl Queue {
     pub(crate) fn abandon(&self) -> Vec<Pending<ReplyTo>> {
         self.close();
         std::mem::take(&mut self.inner.lock().waiting)
+    }
+
+    /// Tells the loop what other nodes did.
+    pub(crate) fn tell(&self, news: News) {
+        let mut inner = self.inner.lock();
+        inner.news.timers.extend(news.timers);
+        inner.news.freed.extend(news.freed);
+        inner.woken = true;
+        drop(inner);
+        self.arrived.notify_one();
+    }
+
+    /// Takes what other nodes did.
+    pub(crate) fn news(&self) -> News {
+        std::mem::take(&mut self.inner.lock().news)
     }
 
     /// Makes the loop take a turn now.

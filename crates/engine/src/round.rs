@@ -24,6 +24,9 @@ pub(crate) struct Round<'a, V, T> {
     timers: &'a mut Timers,
     waiters: &'a mut Waiters<T>,
     planted: Planted,
+    /// Others work on the same data: rows are locked, deadlines are told of, a commit may have to be
+    /// decided anew.
+    shared: bool,
     pub(crate) entries: Vec<Entry>,
     pub(crate) answers: Vec<Answered<T>>,
     /// Items that became free and may be waited for. Only a full commit leaves some here.
@@ -44,6 +47,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         timers: &'a mut Timers,
         waiters: &'a mut Waiters<T>,
         planted: Planted,
+        shared: bool,
     ) -> Self {
         let freed = waiters.begin_turn();
         Self {
@@ -52,6 +56,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             timers,
             waiters,
             planted,
+            shared,
             entries: Vec::new(),
             answers: Vec::new(),
             freed,
@@ -69,11 +74,17 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
 
     /// Claims whose time is up end before anything else is decided, so nobody overtakes a waiter.
     pub(crate) fn expire_due(&mut self) {
+        let mut elsewhere = Vec::new();
         for _ in 0..EXPIRIES_MAX {
             if self.is_full() {
                 break;
             }
             let Some(timer) = self.timers.pop_due(self.now_ms) else { break };
+            // Its time came while the rows were being loaded: the next turn will name it.
+            if !self.overlay.covers(&timer.collection) {
+                elsewhere.push(timer);
+                continue;
+            }
             let Some(claim) = self.overlay.claim(&timer.collection, timer.claim) else { continue };
             if claim.state == ClaimState::Active {
                 if claim.expires_at_ms <= self.now_ms {
@@ -87,6 +98,9 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             }
             self.due.push(timer);
         }
+        for timer in elsewhere {
+            self.timers.set_anyway(timer);
+        }
         // Once all of them have ended: else one who waits for several items could take, with the first
         // that is free, another that somebody has waited for longer.
         self.serve_waiters();
@@ -94,6 +108,10 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
 
     /// Forgets some of the timers that no active claim or running lock delay needs.
     pub(crate) fn sweep_timers(&mut self, active: usize) {
+        // Who shares its store keeps only near ones, and each look would be a read.
+        if self.shared {
+            return;
+        }
         let (overlay, now_ms) = (&self.overlay, self.now_ms);
         self.timers.sweep(active, |timer| {
             let claim = overlay.claim(&timer.collection, timer.claim);
@@ -114,31 +132,31 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         let key = match reply_key(&pending.request) {
             Ok(key) => key,
             Err(refusal) => {
-                self.answer(pending.ticket, Err(Refused::Rule(refusal)));
+                self.answer(pending, Err(Refused::Rule(refusal)));
                 return None;
             }
         };
         if let (Some(key), Some(idempotency)) = (&key, &pending.request.idempotency) {
             if let Some(kept) = self.overlay.kept(key).filter(|kept| kept.is_kept_at(self.now_ms)) {
                 if kept.fingerprint != idempotency.fingerprint {
-                    self.answer(pending.ticket, Err(Refused::KeyReused));
+                    self.answer(pending, Err(Refused::KeyReused));
                     return None;
                 }
                 // The first answer, with its time: a retry reads the very same.
                 let outcome = kept.outcome.clone().map_err(Refused::Rule);
                 let answer = Answer { server_time_ms: kept.at_ms, outcome, replayed: true };
-                self.answers.push(Answered { ticket: pending.ticket, answer, if_gone: None });
+                self.push_answer(pending, answer, None);
                 return None;
             }
             if self.waiters.is_running(key) {
-                self.answer(pending.ticket, Err(Refused::InProgress));
+                self.answer(pending, Err(Refused::InProgress));
                 return None;
             }
         }
         let command = &pending.request.command;
         if wait_ms(command) > 0 && pending.ticket.is_gone() && !self.planted.is(Bug::GrantToGone) {
             // Whoever was ready to wait and has left already is not granted anything either.
-            self.answer(pending.ticket, Err(Refused::Stopped));
+            self.answer(pending, Err(Refused::Stopped));
             return None;
         }
         self.settle_before(&command.collection, &command.verb);
@@ -160,6 +178,10 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         while !self.is_full()
             && let Some(number) = self.waiters.first_ended(self.now_ms)
         {
+            let waiter = self.waiters.get(number);
+            if waiter.is_some_and(|waiter| !self.overlay.covers(&waiter.pending.request.command.collection)) {
+                break;
+            }
             // It still stands in the queue while an overdue claim on its items ends: it comes before
             // those behind it, and not before those ahead.
             if let Some(waiter) = self.waiters.get(number) {
@@ -277,7 +299,9 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
                     self.report.expiry_lag_ms = self.report.expiry_lag_ms.max(lag_ms);
                 }
                 if end.blocked_until_ms > self.now_ms {
-                    self.timers.set(timer(end.claim, end.blocked_until_ms));
+                    if !self.shared || self.waiters.len() > 0 {
+                        self.timers.set_anyway(timer(end.claim, end.blocked_until_ms));
+                    }
                 } else if self.waiters.len() > 0 {
                     self.freed.push((collection.clone(), end.items.iter().cloned().collect()));
                 }
@@ -313,6 +337,8 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
                 let Some(waiter) = self.waiters.get(number) else { break };
                 let command = waiter.pending.request.command.clone();
                 match self.decide(&command) {
+                    // A delay may have begun where nobody here saw it.
+                    Err(Refusal::Held { items }) if self.shared => self.time_delays(&collection, &items),
                     Err(Refusal::Held { .. }) => {}
                     outcome => {
                         let Some(waiter) = self.waiters.remove(number) else { break };
@@ -353,7 +379,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         }
         let waiter = Waiter { items: items.clone(), until_ms, key, pending };
         if let Some(waiter) = self.waiters.push(waiter) {
-            self.answer(waiter.pending.ticket, Err(Refused::Overloaded));
+            self.answer(waiter.pending, Err(Refused::Overloaded));
         }
     }
 
@@ -363,7 +389,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
                 && let Some(item) = self.overlay.item(collection, item)
             {
                 let (claim, collection) = (item.claim, collection.clone());
-                self.timers.set(Timer { at_ms: *until_ms, claim, collection });
+                self.timers.set_anyway(Timer { at_ms: *until_ms, claim, collection });
             }
         }
     }
@@ -376,19 +402,19 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         outcome: Result<Reply, Refusal>,
         waited: bool,
     ) {
-        let Pending { request, ticket } = pending;
         let keyed = key.is_some();
+        let request = &pending.request;
         if let (Some(key), Some(idempotency)) = (key, &request.idempotency) {
             self.keep(&request.command.collection, key, idempotency, &outcome);
         }
         let if_gone = match &outcome {
             Ok(Reply::Acquired { claim, how: How::New }) if waited && !keyed => {
-                Some(Command { verb: Verb::Release { claim: claim.number }, ..request.command })
+                Some(Command { verb: Verb::Release { claim: claim.number }, ..request.command.clone() })
             }
             _ => None,
         };
         let answer = self.answer_of(outcome.map_err(Refused::Rule));
-        self.answers.push(Answered { ticket, answer, if_gone });
+        self.push_answer(pending, answer, if_gone);
     }
 
     fn keep(
@@ -427,9 +453,15 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         }
     }
 
-    fn answer(&mut self, ticket: T, outcome: Result<Reply, Refused>) {
+    fn answer(&mut self, pending: Pending<T>, outcome: Result<Reply, Refused>) {
         let answer = self.answer_of(outcome);
-        self.answers.push(Answered { ticket, answer, if_gone: None });
+        self.push_answer(pending, answer, None);
+    }
+
+    fn push_answer(&mut self, pending: Pending<T>, answer: Answer, if_gone: Option<Command>) {
+        let Pending { request, ticket } = pending;
+        let request = self.shared.then_some(request);
+        self.answers.push(Answered { ticket, answer, if_gone, request });
     }
 
     fn answer_of(&self, outcome: Result<Reply, Refused>) -> Answer {

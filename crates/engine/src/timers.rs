@@ -18,7 +18,7 @@ const SWEEP_MAX: usize = 256;
 /// Dead entries that are not worth a sweep.
 const DEAD_MAX: usize = 10_000;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Timers {
     near: BinaryHeap<Reverse<Timer>>,
     far: BTreeMap<i64, Bucket>,
@@ -26,6 +26,15 @@ pub(crate) struct Timers {
     far_count: usize,
     /// Where the sweep goes on: a bucket and a place in it.
     swept_to: (i64, usize),
+    /// Later deadlines are not kept: whoever shares its store is told of them when they come near.
+    horizon_ms: i64,
+}
+
+impl Default for Timers {
+    fn default() -> Self {
+        let (near, far) = (BinaryHeap::new(), BTreeMap::new());
+        Self { near, far, far_count: 0, swept_to: (0, 0), horizon_ms: i64::MAX }
+    }
 }
 
 #[derive(Debug)]
@@ -44,7 +53,20 @@ pub(crate) struct Timer {
 }
 
 impl Timers {
+    /// Deadlines after this are somebody else's to tell of.
+    pub(crate) fn keep_until(&mut self, horizon_ms: i64) {
+        self.horizon_ms = horizon_ms;
+    }
+
+    /// Sets a claim's deadline.
     pub(crate) fn set(&mut self, timer: Timer) {
+        if timer.at_ms <= self.horizon_ms {
+            self.set_anyway(timer);
+        }
+    }
+
+    /// Sets a time that no store would tell of: the end of a lock delay.
+    pub(crate) fn set_anyway(&mut self, timer: Timer) {
         let empty = || Bucket { first_ms: i64::MAX, timers: Vec::new() };
         let bucket = self.far.entry(timer.at_ms >> BUCKET_BITS).or_insert_with(empty);
         bucket.first_ms = bucket.first_ms.min(timer.at_ms);
@@ -73,6 +95,13 @@ impl Timers {
         let near_ms = self.near.peek().map(|Reverse(timer)| timer.at_ms);
         let far_ms = self.far.first_key_value().map(|(_, bucket)| bucket.first_ms);
         near_ms.into_iter().chain(far_ms).min()
+    }
+
+    /// Those whose time will have come, in no order, and how many there may be at the most.
+    pub(crate) fn due_by(&self, now_ms: i64, limit: usize) -> impl Iterator<Item = &Timer> {
+        let near = self.near.iter().map(|Reverse(timer)| timer);
+        let far = self.far.range(..=now_ms >> BUCKET_BITS).flat_map(|(_, bucket)| &bucket.timers);
+        near.chain(far).filter(move |timer| timer.at_ms <= now_ms).take(limit)
     }
 
     /// Looks at a few of the far entries and drops those that nobody needs, if there are many more

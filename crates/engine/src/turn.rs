@@ -10,13 +10,13 @@ use tenure_core::{ClaimState, CollectionKey, Command, ItemId, Principal, Verb, d
 use tenure_store::{Batch, ClaimFilter, Entry, Error, Store, View};
 
 use crate::feed::Feed;
-use crate::limits::{MARK_MS, RESUME_MAX, RETRY_MS};
+use crate::limits::{AHEAD_MS, CONFLICTS_MAX, DUE_MAX, MARK_MS, RESUME_MAX, RETRY_MS, TIDY_MS};
 use crate::overlay::{Changes, Overlay};
 use crate::planted::{Bug, Planted};
 use crate::round::Round;
 use crate::timers::{Timer, Timers};
 use crate::waiters::{Freed, Waiters};
-use crate::wants::wants;
+use crate::wants::{wants, wants_of_time};
 use crate::{Answer, Refused, Request, Ticket};
 
 /// A request and where its answer goes.
@@ -37,6 +37,8 @@ pub struct Answered<T> {
     pub answer: Answer,
     /// What to do if the caller has left: a granted waiter that can't be told gives its claim back.
     pub if_gone: Option<Command>,
+    /// What was asked, where a commit may fail because another node came first.
+    pub(crate) request: Option<Request>,
 }
 
 /// What a turn did, for the operator's figures.
@@ -75,6 +77,17 @@ pub struct Turn<S, T> {
     active: i64,
     /// The store refused: what is overdue is not tried again before this.
     retry_at_ms: i64,
+    /// Commits in a row that another node came before.
+    conflicts: u32,
+    /// The store was last tidied at this time.
+    tidied_ms: i64,
+}
+
+/// What a node hears of the others over a store that they share.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    pub(crate) timers: Vec<Timer>,
+    pub(crate) freed: Freed,
 }
 
 impl<S: Store, T: Ticket> Turn<S, T> {
@@ -82,7 +95,13 @@ impl<S: Store, T: Ticket> Turn<S, T> {
     /// while nobody could renew them.
     pub fn open(store: S, clock_ms: i64, feed: Feed, planted: Planted) -> Result<Self, Error> {
         let high_water_ms = store.high_water_ms();
-        let offset_ms = if planted.is(Bug::TimeRunsBack) { 0 } else { (high_water_ms - clock_ms).max(0) };
+        // A shared store has its own time, whatever the clock of this node says.
+        let own_ms = if store.is_shared() { store.reader().pulse(&[], 0, 0)?.now_ms } else { None };
+        let offset_ms = match own_ms {
+            Some(own_ms) => own_ms - clock_ms,
+            None if planted.is(Bug::TimeRunsBack) => 0,
+            None => (high_water_ms - clock_ms).max(0),
+        };
         let now_ms = clock_ms + offset_ms;
         let (timers, changes, waiters) = (Timers::default(), Changes::default(), Arc::default());
         let (late, active, retry_at_ms) = (VecDeque::new(), 0, 0);
@@ -98,8 +117,11 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             now_ms,
             active,
             retry_at_ms,
+            conflicts: 0,
+            tidied_ms: now_ms,
         };
-        if !planted.is(Bug::ForgetTimers) {
+        // Over a shared store deadlines are told of when they come near, whoever granted the claims.
+        if !planted.is(Bug::ForgetTimers) && !turn.store.is_shared() {
             turn.find_timers()?;
         }
         let away_ms = now_ms - high_water_ms;
@@ -119,8 +141,15 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         inbox: Vec<Pending<T>>,
         answers: &mut Vec<Answered<T>>,
     ) -> Result<Report, Error> {
-        let wants = wants(self.late.iter().chain(&inbox), self.store.wants_rows());
+        let shared = self.store.is_shared();
+        let mut wants = wants(self.late.iter().chain(&inbox), self.store.wants_rows());
         let before_ms = self.now_ms;
+        if shared {
+            let about_ms = (clock_ms + self.offset_ms).max(self.now_ms);
+            self.timers.keep_until(about_ms + AHEAD_MS);
+            let waiters = self.waiters.lock();
+            wants.extend(wants_of_time(self.timers.due_by(about_ms, DUE_MAX), waiters.due_by(about_ms)));
+        }
         let view = match self.store.load(&wants) {
             Ok(view) => view,
             Err(error) => {
@@ -136,7 +165,8 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         let mut waiters = self.waiters.lock();
         let first_joined = waiters.next_number();
         let overlay = Overlay::new(&view, &mut self.changes);
-        let mut round = Round::new(overlay, decide_at_ms, &mut self.timers, &mut waiters, self.planted);
+        let mut round =
+            Round::new(overlay, decide_at_ms, &mut self.timers, &mut waiters, self.planted, shared);
         let owed = round.freed.clone();
         // While the rows are still the committed ones: what this turn ends may not have ended.
         round.sweep_timers(usize::try_from(self.active).unwrap_or(0));
@@ -162,9 +192,11 @@ impl<S: Store, T: Ticket> Turn<S, T> {
 
     /// When the next turn is due even if nobody asks for anything, on the clock that drives it.
     pub fn next_ms(&self) -> Option<i64> {
-        let mark_ms = (self.active > 0).then(|| self.store.high_water_ms() + MARK_MS);
+        let mark_ms = self.marks().then(|| self.store.high_water_ms() + MARK_MS);
         let waiters = self.waiters.lock();
-        let late_ms = (!self.late.is_empty() || waiters.is_owed()).then_some(self.now_ms);
+        // At once: a collection's time may be ahead of the store's, and so of what drives this.
+        let at_once_ms = if self.store.is_shared() { 0 } else { self.now_ms };
+        let late_ms = (!self.late.is_empty() || waiters.is_owed()).then_some(at_once_ms);
         let next = [self.timers.next_ms(), waiters.next_ms(), mark_ms, late_ms];
         let next = next.into_iter().flatten().min();
         next.map(|next_ms| next_ms.max(self.retry_at_ms) - self.offset_ms)
@@ -229,12 +261,15 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         mut report: Report,
     ) -> Result<Report, Error> {
         self.retry_at_ms = 0;
-        let mark = self.active > 0 && self.now_ms >= self.store.high_water_ms() + MARK_MS;
+        let mark = self.marks() && self.now_ms >= self.store.high_water_ms() + MARK_MS;
         if entries.is_empty() && !mark {
+            self.store.abandon();
+            self.conflicts = 0;
             answers.append(&mut answered);
             return Ok(report);
         }
         let told = self.feed.begin(&entries);
+        let told_of = if self.store.is_shared() { Feed::shared_of(&entries) } else { Vec::new() };
         if self.planted.is(Bug::TellBeforeCommit) {
             Feed::tell(told.clone());
         }
@@ -245,8 +280,10 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         match self.store.commit(Batch { at_ms: self.now_ms, entries }) {
             Ok(()) => {
                 report.commit = started.elapsed();
+                self.conflicts = 0;
                 self.active += outcome.active;
                 self.feed.end(told);
+                self.feed.offer_all(told_of);
                 answers.append(&mut answered);
                 Ok(report)
             }
@@ -263,11 +300,55 @@ impl<S: Store, T: Ticket> Turn<S, T> {
                 // Whoever began to wait may wait for a claim that was never granted.
                 let joined = waiters.drain_from(outcome.first_joined);
                 drop(waiters);
+                if matches!(error, Error::Conflict { .. }) && self.conflicts < CONFLICTS_MAX {
+                    self.conflicts += 1;
+                    self.retry_at_ms = 0;
+                    self.ask_again(answered, joined.into_iter().map(|waiter| waiter.pending));
+                    return Ok(Report::default());
+                }
                 answers.extend(
                     joined.into_iter().map(|waiter| refuse(waiter.pending.ticket, self.now_ms, &refused)),
                 );
                 answers.extend(answered.into_iter().map(|done| refuse(done.ticket, self.now_ms, &refused)));
                 if error.is_fatal() { Err(error) } else { Ok(Report::default()) }
+            }
+        }
+    }
+
+    /// Nothing of these happened, since another node came first: they are decided anew in the next turn,
+    /// before all that came after them.
+    fn ask_again(&mut self, answered: Vec<Answered<T>>, joined: impl Iterator<Item = Pending<T>>) {
+        let again = answered.into_iter().filter_map(|done| {
+            let Answered { ticket, request, .. } = done;
+            request.map(|request| Pending { request, ticket })
+        });
+        let mut again: VecDeque<Pending<T>> = again.chain(joined).collect();
+        again.append(&mut self.late);
+        self.late = again;
+    }
+
+    /// Time is committed for its own sake: while nobody else is there to keep it.
+    fn marks(&self) -> bool {
+        self.active > 0 && !self.store.is_shared()
+    }
+
+    /// Takes over what others did.
+    pub(crate) fn hear(&mut self, news: News) {
+        news.timers.into_iter().for_each(|timer| self.timers.set_anyway(timer));
+        self.waiters.lock().owe(news.freed);
+    }
+
+    /// What the clock that drives it lags behind the store's.
+    pub(crate) fn set_offset_ms(&mut self, offset_ms: i64) {
+        self.offset_ms = offset_ms;
+    }
+
+    /// Clears away what nobody needs any more, now and then.
+    pub(crate) fn tidy(&mut self) {
+        if self.store.is_shared() && self.now_ms >= self.tidied_ms + TIDY_MS {
+            self.tidied_ms = self.now_ms;
+            if let Err(error) = self.store.tidy(self.now_ms) {
+                tracing::warn!(%error, "the store could not be tidied");
             }
         }
     }
@@ -299,7 +380,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             let view = self.store.load(&[])?;
             let mut waiters = self.waiters.lock();
             let overlay = Overlay::new(&view, &mut self.changes);
-            let mut round = Round::new(overlay, at_ms, &mut self.timers, &mut waiters, self.planted);
+            let mut round = Round::new(overlay, at_ms, &mut self.timers, &mut waiters, self.planted, false);
             round.expire_due();
             let Round { entries, active, .. } = round;
             drop(waiters);
@@ -368,7 +449,7 @@ struct Outcome {
 
 fn refuse<T>(ticket: T, now_ms: i64, refused: &Refused) -> Answered<T> {
     let answer = Answer { server_time_ms: now_ms, outcome: Err(refused.clone()), replayed: false };
-    Answered { ticket, answer, if_gone: None }
+    Answered { ticket, answer, if_gone: None, request: None }
 }
 
 fn refused_by(error: &Error) -> Refused {

@@ -84,6 +84,24 @@ impl<T: Ticket> Waiters<T> {
         !self.owed.is_empty()
     }
 
+    /// Where something is owed, or somebody's patience ends by this time.
+    pub(crate) fn due_by(&self, now_ms: i64) -> impl Iterator<Item = &CollectionKey> {
+        let owed = self.owed.iter().map(|(collection, _)| collection);
+        let ended = self.by_end.iter().take_while(move |(until_ms, _)| *until_ms <= now_ms);
+        let ended = ended.filter_map(|(_, number)| self.waiting.get(number));
+        owed.chain(ended.map(|waiter| &waiter.pending.request.command.collection))
+    }
+
+    /// The collections in which somebody waits.
+    pub(crate) fn collections(&self) -> impl Iterator<Item = &CollectionKey> {
+        self.by_item.keys()
+    }
+
+    /// Everything that somebody waits for in a collection.
+    pub(crate) fn items(&self, collection: &CollectionKey) -> BTreeSet<ItemId> {
+        self.by_item.get(collection).map(|items| items.keys().cloned().collect()).unwrap_or_default()
+    }
+
     /// Queues a caller; gives it back when the queue is full even without those who have left.
     pub(crate) fn push(&mut self, waiter: Waiter<T>) -> Option<Waiter<T>> {
         if self.waiting.len() >= WAITERS_MAX {

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// A store's failure. Only [`Error::Full`] and [`Error::Away`] may pass by themselves;
-/// after [`Error::TooLarge`] a smaller batch goes through.
+/// A store's failure. Only [`Error::Full`], [`Error::Away`] and [`Error::Unknown`] may pass by themselves;
+/// after [`Error::TooLarge`] a smaller batch goes through, and after [`Error::Conflict`] a new decision.
 #[derive(Debug)]
 pub enum Error {
     /// No room on the disk. Nothing was written; reads go on.
@@ -73,9 +73,19 @@ pub enum Error {
         /// What, and what would.
         detail: String,
     },
-    /// The store cannot be reached now.
+    /// The store cannot be reached now. Nothing was written.
     Away {
         /// Why.
+        detail: String,
+    },
+    /// Somebody else came first. Nothing was written; load and decide anew.
+    Conflict {
+        /// How it showed.
+        detail: String,
+    },
+    /// A commit's answer was lost, and the store could not be asked for it: it may have happened.
+    Unknown {
+        /// What was lost.
         detail: String,
     },
 }
@@ -83,7 +93,14 @@ pub enum Error {
 impl Error {
     /// The process must end: what is on disk is no longer known to be what memory says.
     pub fn is_fatal(&self) -> bool {
-        !matches!(self, Self::Full { .. } | Self::TooLarge { .. } | Self::Away { .. })
+        !matches!(
+            self,
+            Self::Full { .. }
+                | Self::TooLarge { .. }
+                | Self::Away { .. }
+                | Self::Conflict { .. }
+                | Self::Unknown { .. }
+        )
     }
 }
 
@@ -125,6 +142,8 @@ impl fmt::Display for Error {
             Self::Stopped { detail } => write!(f, "the store has stopped: {detail}"),
             Self::Unsupported { detail } => f.write_str(detail),
             Self::Away { detail } => write!(f, "the store cannot be reached: {detail}"),
+            Self::Conflict { detail } => write!(f, "another node came first: {detail}"),
+            Self::Unknown { detail } => write!(f, "whether a commit happened is not known: {detail}"),
         }
     }
 }

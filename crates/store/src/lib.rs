@@ -12,6 +12,7 @@ pub mod embedded;
 mod error;
 pub mod limits;
 pub mod memory;
+pub mod postgres;
 mod read;
 mod state;
 
@@ -21,7 +22,10 @@ use tenure_core::{CollectionKey, ItemId, Rows};
 
 pub use batch::{Batch, Entry, Kept, ReplyKey, encoded_bytes};
 pub use error::Error;
-pub use read::{AuditFilter, ClaimFilter, ClaimRow, EventPage, ItemFilter, Page, Reader, Snapshot, Stats};
+pub use read::{
+    AuditFilter, ClaimFilter, ClaimRow, Due, EventPage, Heard, Hints, ItemFilter, Page, Pulse, Reader,
+    Snapshot, Stats,
+};
 pub use state::State;
 
 /// A map for what every decision looks up. Its hash is several times faster than the standard library's;
@@ -42,6 +46,9 @@ pub trait Store: Send {
     /// returns, no crash takes it back.
     fn commit(&mut self, batch: Batch) -> Result<(), Error>;
 
+    /// Nothing came of what was loaded: lets go of whatever a load has locked.
+    fn abandon(&mut self) {}
+
     /// The store reads rows only when a batch names them. Otherwise `wants` names kept replies alone.
     fn wants_rows(&self) -> bool {
         false
@@ -50,6 +57,12 @@ pub trait Store: Send {
     /// Other nodes work on the same data, so time went on while this one was away.
     fn is_shared(&self) -> bool {
         false
+    }
+
+    /// Deletes some of what nobody needs any more, where a store does not do so by itself.
+    fn tidy(&mut self, now_ms: i64) -> Result<(), Error> {
+        let _ = now_ms;
+        Ok(())
     }
 
     /// The highest time ever committed. Time never runs behind it.
@@ -70,6 +83,12 @@ pub trait View: Rows {
     /// The store's own time, where it has one (a database's, read under the collections' locks).
     fn now_ms(&self) -> Option<i64> {
         None
+    }
+
+    /// A load has made this collection ready to be decided in. Of any other nothing may be read or written.
+    fn covers(&self, collection: &CollectionKey) -> bool {
+        let _ = collection;
+        true
     }
 
     /// The reply that was kept under a key, if it is still kept.

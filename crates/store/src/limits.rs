@@ -37,3 +37,37 @@ pub const KEPT_VALUES_MAX: usize = 100_000;
 
 /// Read-only connections to the archive that stay open.
 pub const ARCHIVE_READERS_MAX: usize = 4;
+
+/// The longest that a batch waits for a collection that another node works on. A batch takes milliseconds;
+/// who waits this long waits for a node that is stuck, and that one is thrown out after the same time.
+pub const LOCK_MS: u64 = 5_000;
+/// The longest that one statement of a batch may take: the largest takes a second or two.
+pub const STATEMENT_MS: u64 = 10_000;
+/// The longest that a connection may take: as long as callers would wait for a node that has none.
+pub const CONNECT_MS: u64 = 3_000;
+/// How long the outcome of a commit is looked for whose answer was lost: a failover takes some seconds.
+pub const RESOLVE_MS: u64 = 15_000;
+/// The pause between two such looks.
+pub const RESOLVE_PAUSE_MS: u64 = 100;
+/// Connections of one node for readers: as many as a small database has cores to spare.
+pub const READERS_MAX: usize = 8;
+/// How old figures may be that read whole tables.
+pub const STATS_MS: u64 = 15_000;
+/// The longest that a node waits at start for another one that changes the tables.
+pub const MIGRATE_MS: u64 = 300_000;
+/// How often a batch is begun anew when a head came or went meanwhile; each time somebody else got on.
+pub const LOAD_TRIES: usize = 10;
+/// Heads of which a writer remembers that they are there: some 100 bytes each.
+pub const KNOWN_HEADS_MAX: usize = 100_000;
+/// How long a batch's own row stays: far longer than anyone looks for the answer to its commit.
+pub const BATCH_ROW_MS: i64 = 3_600_000;
+/// Rows that one tidying deletes of each table: a minute's worth of a busy node, and a moment's work.
+pub const TIDY_MAX: i64 = 100_000;
+/// The least time between two hints of one node: they are coalesced, since each locks the others out.
+pub const HINT_PAUSE_MS: u64 = 10;
+/// The longest hint: PostgreSQL takes less than 8,000 bytes. More collections than fit are told as all.
+pub const HINT_BYTES_MAX: usize = 7_900;
+/// Hints that wait to be sent.
+pub const HINT_QUEUE_MAX: usize = 1_024;
+/// The pause before a connection for hints is made anew.
+pub const HINT_RETRY_MS: u64 = 1_000;

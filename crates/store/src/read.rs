@@ -40,6 +40,49 @@ pub trait Reader: Send + Sync {
     fn snapshot(&self, key: &CollectionKey) -> Result<Option<Snapshot>, Error>;
     /// Figures for the operator.
     fn stats(&self) -> Stats;
+    /// Begins to hear from other nodes which collections changed, and to tell them. What is heard is a hint:
+    /// late, twice, or never.
+    fn hints(&self, heard: Heard) -> Option<Arc<dyn Hints>> {
+        let _ = heard;
+        None
+    }
+    /// What other nodes may have done, for a store that is shared: how far these collections are, and at
+    /// most `limit` active claims whose deadlines are past or come within a time, the earliest first.
+    fn pulse(&self, watched: &[CollectionKey], ahead_ms: i64, limit: usize) -> Result<Pulse, Error> {
+        let _ = (watched, ahead_ms, limit);
+        Ok(Pulse::default())
+    }
+}
+
+/// Called with the collections that changed elsewhere; `None` when it may be any.
+pub type Heard = Arc<dyn Fn(Option<&[CollectionKey]>) + Send + Sync>;
+
+/// Tells other nodes which collections changed.
+pub trait Hints: Send + Sync {
+    /// These did. Never waits.
+    fn tell(&self, changed: Vec<CollectionKey>);
+}
+
+/// What goes on elsewhere.
+#[derive(Clone, Debug, Default)]
+pub struct Pulse {
+    /// The store's own time, where it has one.
+    pub now_ms: Option<i64>,
+    /// The newest number of each collection that was asked for and is there.
+    pub heads: Vec<(CollectionKey, u64)>,
+    /// Deadlines that are near.
+    pub due: Vec<Due>,
+}
+
+/// A deadline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// Where.
+    pub collection: CollectionKey,
+    /// The claim's number.
+    pub claim: u64,
+    /// When.
+    pub at_ms: i64,
 }
 
 /// Part of a list.

@@ -6,6 +6,7 @@ mod common;
 mod feed;
 mod group_commit;
 mod idempotency;
+mod nodes;
 mod pressure;
 mod smoke;
 mod time;

@@ -6,11 +6,17 @@
 //! tenure_store::conformance::run_durable(|| MyStore::new(), |store| store.close_and_open_again());
 //! ```
 
+mod any;
 mod cases;
 mod compare;
 mod harness;
+mod proxy;
+mod server;
 
+pub use any::{AnyStore, AnyView, TEST_STORE};
 pub use harness::{Harness, Outcome, Overlay, command, key, wants_of};
+pub use proxy::{Cut, Proxy};
+pub use server::Server;
 
 use crate::Store;
 

@@ -91,7 +91,7 @@ impl<S: Store> Desk<S> {
         let mut answers = Vec::new();
         let inbox = std::mem::take(&mut self.inbox);
         let report = self.turn.run(self.clock_ms, inbox, &mut answers);
-        for Answered { ticket, answer, if_gone } in answers {
+        for Answered { ticket, answer, if_gone, .. } in answers {
             if ticket.is_gone() {
                 if let Some(command) = if_gone {
                     self.put(command);

@@ -1,0 +1,214 @@
+//! A PostgreSQL of the tests' own: a real one, in a folder that goes with it, on loopback, with `fsync` on.
+
+use std::fmt;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio_postgres::NoTls;
+
+/// Under which it runs where the tests run as root: PostgreSQL refuses to.
+const NOBODY: u32 = 65_534;
+
+/// Starts the server, says so, and stops it when the test's end of the pipe is gone, however it went.
+const SCRIPT: &str = r#"
+"$1/pg_ctl" --silent --wait --pgdata="$2" --log="$2/log" --options="$3" start </dev/null >/dev/null || exit 1
+echo started
+read -r _
+"$1/pg_ctl" --silent --wait --pgdata="$2" --mode=immediate stop >/dev/null 2>&1
+rm -rf "$2"
+"#;
+
+/// A running server. It is stopped when this is dropped, and when the process ends.
+pub struct Server {
+    bin: PathBuf,
+    folder: PathBuf,
+    port: u16,
+    options: String,
+    next: AtomicU64,
+    /// The pipe whose end stops it.
+    keeper: Option<(Child, ChildStdin)>,
+}
+
+impl Server {
+    /// The server that the tests of one process share.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Server> = OnceLock::new();
+        SHARED.get_or_init(Self::start)
+    }
+
+    /// A server for one test, which may do with it what it likes.
+    pub fn start() -> Self {
+        let bin = programs();
+        // What a test was killed over may have left its port to somebody else.
+        for _ in 0..5 {
+            if let Some(server) = Self::try_start(&bin) {
+                return server;
+            }
+        }
+        panic!("PostgreSQL did not start; its programs are in {}", bin.display());
+    }
+
+    fn try_start(bin: &Path) -> Option<Self> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("tenure-postgres-{}-{count}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).expect("a folder for PostgreSQL");
+        if is_root() {
+            chown(&folder, Some(NOBODY), Some(NOBODY)).expect("a folder that is its own");
+        }
+        let mut init = command(&bin.join("initdb"));
+        init.args([
+            "--username=tenure",
+            "--auth=trust",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--no-sync",
+            "--pgdata",
+        ]);
+        let made =
+            init.arg(&folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        assert!(made.is_ok_and(|status| status.success()), "initdb failed in {}", folder.display());
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+        let port = port.expect("a free port").port();
+        let options = format!(
+            "-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories= -c fsync=on \
+             -c max_connections=200 -c shared_buffers=64MB -c max_wal_size=256MB"
+        );
+        let server =
+            Self { bin: bin.to_owned(), folder, port, options, next: AtomicU64::new(0), keeper: None };
+        server.keep()
+    }
+
+    /// Runs it until the pipe ends.
+    fn keep(mut self) -> Option<Self> {
+        let mut keeper = command(Path::new("sh"));
+        keeper.args(["-c", SCRIPT, "keeper"]).arg(&self.bin).arg(&self.folder).arg(&self.options);
+        let keeper = keeper.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        // In a group of its own, so that what stops the tests at a keyboard leaves it to clean up.
+        let mut keeper = keeper.process_group(0).spawn().expect("a shell");
+        let pipe = keeper.stdin.take().expect("piped above");
+        let said = keeper.stdout.take().expect("piped above");
+        let mut line = String::new();
+        let read = BufReader::new(said).read_line(&mut line);
+        self.keeper = Some((keeper, pipe));
+        (read.is_ok() && line == "started\n").then_some(self)
+    }
+
+    /// The address of a new, empty database.
+    pub fn database(&self) -> String {
+        let name = format!("test_{}", self.next.fetch_add(1, Ordering::Relaxed));
+        self.run("postgres", &format!("CREATE DATABASE {name}"));
+        self.url(&name)
+    }
+
+    /// The address of a database.
+    pub fn url(&self, name: &str) -> String {
+        format!("postgres://tenure@127.0.0.1:{}/{name}", self.port)
+    }
+
+    /// Where it listens.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Runs statements.
+    pub fn run(&self, database: &str, sql: &str) {
+        self.ask(database, sql);
+    }
+
+    /// Runs statements; the first column of the first row that they answer with, as text.
+    pub fn ask(&self, database: &str, sql: &str) -> Option<String> {
+        let (url, sql) = (self.url(database), sql.to_owned());
+        // On a thread of its own: the caller may be on a runtime already.
+        let asked = std::thread::spawn(move || {
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async move {
+                let (client, connection) = tokio_postgres::connect(&url, NoTls).await.expect("connects");
+                let driver = tokio::spawn(connection);
+                let messages =
+                    client.simple_query(&sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+                drop(client);
+                let _ = driver.await;
+                messages.into_iter().find_map(|message| match message {
+                    tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+                    _ => None,
+                })
+            })
+        });
+        asked.join().expect("the statements run")
+    }
+
+    /// Kills it without a chance to finish anything.
+    pub fn kill(&self) {
+        let pid = fs::read_to_string(self.folder.join("postmaster.pid")).expect("it runs");
+        let pid = pid.lines().next().expect("its number").to_owned();
+        // SIGQUIT: its children are told to stop where they are, as after a crash; the next start recovers.
+        let killed = Command::new("kill").args(["-QUIT", &pid]).status();
+        assert!(killed.is_ok_and(|status| status.success()), "kill {pid}");
+        while self.folder.join("postmaster.pid").exists() && Path::new("/proc").join(&pid).exists() {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Starts it again after [`Self::kill`].
+    pub fn start_again(&self) {
+        let mut start = command(&self.bin.join("pg_ctl"));
+        start.args(["--silent", "--wait", "--pgdata"]).arg(&self.folder).arg("--log");
+        start.arg(self.folder.join("log")).arg(format!("--options={}", self.options)).arg("start");
+        let started = start.stdin(Stdio::null()).stdout(Stdio::null()).status();
+        assert!(started.is_ok_and(|status| status.success()), "it starts again");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some((mut keeper, pipe)) = self.keeper.take() {
+            drop(pipe);
+            let _ = keeper.wait();
+        }
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("port", &self.port).finish_non_exhaustive()
+    }
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+fn command(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(std::env::temp_dir());
+    if is_root() {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command
+}
+
+/// Where Debian has the newest, or wherever the path says.
+fn programs() -> PathBuf {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let versions = versions.filter_map(|entry| {
+        let version: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let bin = entry.path().join("bin");
+        (version >= 15 && bin.join("initdb").is_file()).then_some((version, bin))
+    });
+    if let Some((_, bin)) = versions.max() {
+        return bin;
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).find(|folder| folder.join("initdb").is_file());
+    found.expect("PostgreSQL 15 or newer is installed: on Debian, apt-get install postgresql")
+}

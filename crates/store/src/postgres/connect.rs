@@ -1,0 +1,183 @@
+//! Connections, the runtime that drives them, and what their failures mean.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
+use tokio_postgres::config::{ChannelBinding, SslMode};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::tls::NoTlsStream;
+use tokio_postgres::{Client, Config, Connection, NoTls, Socket};
+
+use super::Options;
+use crate::Error;
+
+/// Where the database is, and the threads that talk to it.
+pub(super) struct Link {
+    config: Config,
+    pub(super) options: Options,
+    /// `None` only while it is dropped.
+    runtime: Option<Runtime>,
+}
+
+impl Link {
+    pub(super) fn new(url: &str, options: &Options) -> Result<Self, Error> {
+        // The parser's own words may repeat what it was given, a password for one.
+        let mut config: Config = url.parse().map_err(|_| Error::Unsupported {
+            detail: "the database's address is not of the form postgres://user:password@host:port/database"
+                .to_owned(),
+        })?;
+        if config.get_ssl_mode() == SslMode::Require {
+            let detail = "the database's address asks for TLS, which this program does not speak to it yet";
+            return Err(Error::Unsupported { detail: detail.to_owned() });
+        }
+        config.ssl_mode(SslMode::Disable).channel_binding(ChannelBinding::Disable);
+        config.connect_timeout(Duration::from_millis(options.connect_ms));
+        config.keepalives(true).keepalives_idle(Duration::from_secs(10));
+        config.tcp_user_timeout(Duration::from_millis(options.statement_ms + options.lock_ms));
+        if config.get_application_name().is_none() {
+            config.application_name("tenure");
+        }
+        let runtime = Builder::new_multi_thread()
+            // They only move bytes between sockets and those who wait.
+            .worker_threads(2)
+            .thread_name("tenure-postgres")
+            .enable_all()
+            .build()
+            .map_err(|source| Error::Io {
+                path: "the database".into(),
+                doing: "start the threads for",
+                source,
+            })?;
+        Ok(Self { config, options: options.clone(), runtime: Some(runtime) })
+    }
+
+    /// A connection, driven until it is dropped.
+    pub(super) async fn connect(&self) -> Result<Client, Error> {
+        let (client, connection) = self.connect_raw().await?;
+        self.spawn(async move {
+            // Whoever waits for an answer hears of it; for the operator one line is enough.
+            if let Err(error) = connection.await {
+                tracing::warn!(%error, "a connection to the database ended");
+            }
+        });
+        Ok(client)
+    }
+
+    /// A connection that somebody else drives.
+    pub(super) async fn connect_raw(&self) -> Result<(Client, Connection<Socket, NoTlsStream>), Error> {
+        let limit = Duration::from_millis(self.options.connect_ms);
+        let connected = tokio::time::timeout(limit, self.config.connect(NoTls)).await;
+        match connected {
+            Ok(Ok(pair)) => Ok(pair),
+            Ok(Err(error)) => Err(away(&error)),
+            Err(_) => Err(Error::Away { detail: "it did not answer in time".to_owned() }),
+        }
+    }
+
+    /// Runs beside everything else.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.handle().spawn(work);
+    }
+
+    /// Waits on the caller's own thread, which may belong to another runtime.
+    pub(super) fn wait<F: Future>(&self, future: F) -> F::Output {
+        match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+            // Its other tasks go on elsewhere meanwhile.
+            Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(|| self.wait_here(future)),
+            _ => self.wait_here(future),
+        }
+    }
+
+    /// No answer within the time of a statement and its locks: the connection is of no more use.
+    pub(super) async fn in_time<T>(&self, future: impl Future<Output = T>) -> Result<T, Error> {
+        let limit = Duration::from_millis(self.options.statement_ms + self.options.lock_ms);
+        let late = || Error::Away { detail: "it did not answer in time".to_owned() };
+        tokio::time::timeout(limit, future).await.map_err(|_| late())
+    }
+
+    fn wait_here<F: Future>(&self, future: F) -> F::Output {
+        let _entered = self.handle().enter();
+        let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+        let mut context = Context::from_waker(&waker);
+        // Without a budget: on a thread of another runtime nobody would fill it up again.
+        let mut future = pin!(tokio::task::unconstrained(future));
+        loop {
+            if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+                return output;
+            }
+            std::thread::park();
+        }
+    }
+
+    fn handle(&self) -> &Handle {
+        self.runtime.as_ref().expect("it lives as long as the link").handle()
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // The last reader may be dropped on a thread that must not wait.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the configuration: it has the password.
+        f.debug_struct("Link").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// What a failure means for a batch that was not committed.
+pub(super) fn failure(error: &tokio_postgres::Error) -> Error {
+    let Some(found) = error.as_db_error() else { return away(error) };
+    let code = found.code();
+    if is_conflict(code) {
+        return Error::Conflict { detail: found.message().to_owned() };
+    }
+    if *code == SqlState::DISK_FULL {
+        return Error::Full { path: "the database".into() };
+    }
+    // A key that is there already: somebody writes who holds no lock.
+    if code.code().starts_with("23") {
+        return Error::Corrupt { path: "the database".into(), detail: found.message().to_owned() };
+    }
+    Error::Away { detail: format!("{} ({})", found.message(), code.code()) }
+}
+
+/// Another transaction came first; deciding anew is all that it takes.
+fn is_conflict(code: &SqlState) -> bool {
+    *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED
+}
+
+/// The server said no to a COMMIT before it was one; after any other failure nobody knows.
+pub(super) fn is_certain(error: &tokio_postgres::Error) -> bool {
+    let class = |found: &tokio_postgres::error::DbError| found.code().code()[..2].to_owned();
+    error.as_db_error().map(class).is_some_and(|class| !matches!(class.as_str(), "08" | "57" | "58" | "XX"))
+}
+
+pub(super) fn away(error: &tokio_postgres::Error) -> Error {
+    use std::error::Error as _;
+    let detail = match (error.as_db_error(), error.source()) {
+        (Some(found), _) => found.message().to_owned(),
+        (None, Some(source)) => format!("{error}: {source}"),
+        (None, None) => error.to_string(),
+    };
+    Error::Away { detail }
+}

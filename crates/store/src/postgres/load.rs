@@ -1,0 +1,339 @@
+//! The first half of a batch: locks, time, rows.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+use tenure_core::{Claim, Collection, CollectionKey, Item, ItemId, Policy};
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Row};
+
+use super::connect::failure;
+use super::pipeline::{Pipeline, texts};
+use super::rows::{decode, head, int, uint};
+use super::{Options, Postgres};
+use crate::limits::{KNOWN_HEADS_MAX, LOAD_TRIES};
+use crate::{Error, Kept, Map, ReplyKey, Want};
+
+/// A transaction that has its locks, and what was read in it.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) now_ms: i64,
+    pub(super) rows: RefCell<Loaded>,
+    /// The first thing that could not be read: nothing that was decided after it may be committed.
+    pub(super) failed: RefCell<Option<Error>>,
+}
+
+/// What is known. `None` in a map: looked for, and not there.
+#[derive(Debug, Default)]
+pub(super) struct Loaded {
+    pub(super) collections: Map<CollectionKey, Held>,
+    pub(super) policies: Map<Arc<str>, Option<Arc<Policy>>>,
+    pub(super) kept: Map<ReplyKey, Option<Arc<Kept>>>,
+}
+
+/// A collection whose head is locked.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    pub(super) head: Option<Arc<Collection>>,
+    pub(super) items: Map<ItemId, Option<Arc<Item>>>,
+    pub(super) claims: Map<u64, Option<Arc<Claim>>>,
+    pub(super) of_holder: Map<Arc<str>, Vec<u64>>,
+    pub(super) active: Option<Vec<u64>>,
+}
+
+pub(super) const ITEMS: &str = "SELECT w.collection, w.id, i.body \
+     FROM unnest($1, $2) AS w (collection, id) \
+     JOIN tenure.items i ON i.collection = w.collection AND i.id = w.id";
+/// The claims that last took them.
+pub(super) const CLAIMS_OF_ITEMS: &str = "SELECT c.collection, c.number, c.body \
+     FROM unnest($1, $2) AS w (collection, id) \
+     JOIN tenure.items i ON i.collection = w.collection AND i.id = w.id \
+     JOIN tenure.claims c ON c.collection = i.collection AND c.number = i.claim";
+pub(super) const CLAIMS: &str = "SELECT c.collection, c.number, c.body \
+     FROM unnest($1, $2) AS w (collection, number) \
+     JOIN tenure.claims c ON c.collection = w.collection AND c.number = w.number";
+pub(super) const OF_HOLDERS: &str = "SELECT c.collection, c.number, c.body, c.holder \
+     FROM unnest($1, $2) AS w (collection, holder) \
+     JOIN tenure.claims c ON c.collection = w.collection AND c.holder = w.holder AND c.state = 0 \
+     ORDER BY c.number";
+pub(super) const POLICIES: &str = "SELECT kind, body FROM tenure.policies WHERE kind = ANY($1)";
+pub(super) const REPLIES: &str = "SELECT r.collection, r.principal, r.key, r.body \
+     FROM unnest($1, $2, $3) AS w (collection, principal, key) \
+     JOIN tenure.replies r ON r.collection = w.collection AND r.principal = w.principal AND r.key = w.key";
+/// Heads that may be new. One that somebody else is making is waited for.
+const MAKE_HEADS: &str = "INSERT INTO tenure.collections (collection, seq, hash, created_at_ms, at_ms) \
+     SELECT w.collection, 0, ''::bytea, 0, 0 FROM unnest($1) AS w (collection) ORDER BY w.collection COLLATE \"C\" \
+     ON CONFLICT DO NOTHING";
+const LOCK_HEADS: &str = "SELECT collection, seq, hash, created_at_ms, at_ms FROM tenure.collections \
+     WHERE collection = ANY($1) ORDER BY collection FOR UPDATE";
+const CLOCK: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+/// The pairs that the statements take, column by column.
+#[derive(Default)]
+struct Asked<'a> {
+    items: (Vec<&'a str>, Vec<&'a str>),
+    claims: (Vec<&'a str>, Vec<i64>),
+    holders: (Vec<&'a str>, Vec<&'a str>),
+    replies: (Vec<&'a str>, Vec<&'a str>, Vec<&'a str>),
+    kinds: Vec<&'a str>,
+}
+
+impl<'a> Asked<'a> {
+    /// Each thing once: a join would otherwise find it several times.
+    fn of(wants: &'a [Want]) -> Self {
+        let (mut items, mut claims, mut holders, mut replies, mut kinds) =
+            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for want in wants {
+            let key = want.collection.as_str();
+            items.extend(want.items.iter().map(|id| (key, id.as_str())));
+            claims.extend(want.claims.iter().map(|number| (key, int(*number))));
+            holders.extend(want.holder.as_deref().map(|holder| (key, holder)));
+            replies.extend(
+                want.reply.iter().map(|reply| (reply.collection.as_str(), &*reply.principal, &*reply.key)),
+            );
+            kinds.insert(want.collection.kind());
+        }
+        let mut asked = Self { kinds: kinds.into_iter().collect(), ..Self::default() };
+        asked.items = items.into_iter().unzip();
+        asked.claims = claims.into_iter().unzip();
+        asked.holders = holders.into_iter().unzip();
+        for (collection, principal, key) in replies {
+            asked.replies.0.push(collection);
+            asked.replies.1.push(principal);
+            asked.replies.2.push(key);
+        }
+        asked
+    }
+}
+
+impl Postgres {
+    /// Begins a batch over the collections that are wanted. A batch that was begun and never committed ends.
+    pub(super) fn begin(&mut self, wants: &[Want]) -> Result<(), Error> {
+        self.roll_back();
+        let keys: BTreeSet<CollectionKey> = wants.iter().map(|want| want.collection.clone()).collect();
+        let mut tries = 0;
+        loop {
+            match self.try_begin(&keys, wants) {
+                Ok(open) => {
+                    self.open = Some(open);
+                    return Ok(());
+                }
+                // Nothing is decided yet, so trying again is safe: a connection that broke while it was
+                // idle, a head that somebody made or took away meanwhile.
+                Err(error) => {
+                    tries += 1;
+                    let again =
+                        matches!(error, Error::Conflict { .. }) || self.client.is_none() && tries == 1;
+                    self.client = None;
+                    if !again || tries >= LOAD_TRIES {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    fn try_begin(&mut self, keys: &BTreeSet<CollectionKey>, wants: &[Want]) -> Result<Open, Error> {
+        let link = &self.shared.link;
+        let open_still = self.client.take().filter(|client| !client.is_closed());
+        let client = if let Some(client) = open_still {
+            client
+        } else {
+            // What this connection believed to be there may be gone with its database.
+            self.known.clear();
+            link.wait(link.connect())?
+        };
+        let known = &self.known;
+        let opened = link.wait(link.in_time(open(&client, &link.options, keys, known, wants)))?;
+        // Kept only now: after a failure the state of the transaction is nobody's to guess.
+        let (open, locked) = opened?;
+        self.client = Some(client);
+        if self.known.len() + locked.len() > KNOWN_HEADS_MAX {
+            self.known.clear();
+        }
+        self.known.extend(locked);
+        Ok(open)
+    }
+
+    /// Ends what a load began, if nothing came of it.
+    pub(super) fn roll_back(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        if open.rows.borrow().collections.is_empty() {
+            return;
+        }
+        let Some(client) = &self.client else { return };
+        let link = &self.shared.link;
+        let ended = link.wait(link.in_time(client.batch_execute("ROLLBACK")));
+        if !matches!(ended, Ok(Ok(()))) {
+            self.client = None;
+        }
+    }
+}
+
+/// The statements that begin a transaction. Durability is what the database is set to, but never none.
+pub(super) fn begin_sql(options: &Options) -> String {
+    let Options { lock_ms, statement_ms, .. } = options;
+    // A node that is gone or stuck lets go of its locks after the time that others wait for them.
+    format!(
+        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {lock_ms}; \
+         SET LOCAL statement_timeout = {statement_ms}; SET LOCAL idle_in_transaction_session_timeout = {lock_ms}; \
+         SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"
+    )
+}
+
+/// Locks these heads, sorted, and makes those that are not there. The answers are their rows.
+pub(super) fn lock<'a>(pipeline: &mut Pipeline<'a>, keys: &'a [&'a str], perhaps_new: &'a [&'a str]) {
+    if !perhaps_new.is_empty() {
+        pipeline.columns(MAKE_HEADS, [texts(perhaps_new.iter().copied())]);
+    }
+    pipeline.columns(LOCK_HEADS, [texts(keys.iter().copied())]);
+}
+
+async fn open(
+    client: &Client,
+    options: &Options,
+    keys: &BTreeSet<CollectionKey>,
+    known: &HashSet<CollectionKey>,
+    wants: &[Want],
+) -> Result<(Open, Vec<CollectionKey>), Error> {
+    let begin = begin_sql(options);
+    let names: Vec<&str> = keys.iter().map(CollectionKey::as_str).collect();
+    let perhaps_new: Vec<&str> =
+        keys.iter().filter(|key| !known.contains(*key)).map(CollectionKey::as_str).collect();
+    let asked = Asked::of(wants);
+    let mut pipeline = Pipeline::new(client);
+    if !names.is_empty() {
+        pipeline.plain(&begin);
+        lock(&mut pipeline, &names, &perhaps_new);
+    }
+    let locked = pipeline.len().wrapping_sub(1);
+    let clock = pipeline.len();
+    pipeline.typed(CLOCK, []);
+    let rows = pipeline.len();
+    if !names.is_empty() {
+        pipeline.typed(ITEMS, [(&asked.items.0, Type::TEXT_ARRAY), (&asked.items.1, Type::TEXT_ARRAY)]);
+        pipeline
+            .typed(CLAIMS_OF_ITEMS, [(&asked.items.0, Type::TEXT_ARRAY), (&asked.items.1, Type::TEXT_ARRAY)]);
+        pipeline.typed(CLAIMS, [(&asked.claims.0, Type::TEXT_ARRAY), (&asked.claims.1, Type::INT8_ARRAY)]);
+        pipeline
+            .typed(OF_HOLDERS, [(&asked.holders.0, Type::TEXT_ARRAY), (&asked.holders.1, Type::TEXT_ARRAY)]);
+        pipeline.typed(POLICIES, [(&asked.kinds, Type::TEXT_ARRAY)]);
+        let (collections, principals, reply_keys) = &asked.replies;
+        pipeline.typed(
+            REPLIES,
+            [(collections, Type::TEXT_ARRAY), (principals, Type::TEXT_ARRAY), (reply_keys, Type::TEXT_ARRAY)],
+        );
+    }
+    let answers = pipeline.run().await.map_err(|error| failure(&error))?;
+    let mut now_ms: i64 = answers[clock].first().map_or(0, |row| row.get(0));
+    now_ms = options.test_ms().unwrap_or(now_ms);
+    let mut loaded = Loaded::default();
+    let mut lasting = Vec::new();
+    if !names.is_empty() {
+        let by_name: BTreeMap<&str, &CollectionKey> = keys.iter().map(|key| (key.as_str(), key)).collect();
+        for row in &answers[locked] {
+            let Some(key) = by_name.get(row.get::<_, &str>(0)) else { continue };
+            let head = head(row, 1)?;
+            if head.is_some() {
+                lasting.push((*key).clone());
+            }
+            // A database that took over from another may have a clock behind it: a collection's time
+            // goes on from what was committed there.
+            now_ms = now_ms.max(row.get(4));
+            let held = Held { head: head.map(Arc::new), ..Held::default() };
+            loaded.collections.insert((*key).clone(), held);
+        }
+        if loaded.collections.len() < keys.len() {
+            let detail = "a collection's head went away while it was being locked".to_owned();
+            return Err(Error::Conflict { detail });
+        }
+        loaded.take_absent(wants);
+        let [items, of_items, claims, of_holders, policies, replies] = &answers[rows..] else {
+            unreachable!("six statements were sent")
+        };
+        loaded.take_items(items)?;
+        loaded.take_claims(of_items)?;
+        loaded.take_claims(claims)?;
+        loaded.take_holders(of_holders)?;
+        loaded.take_policies(policies)?;
+        loaded.take_replies(replies)?;
+    }
+    Ok((Open { now_ms, rows: loaded.into(), failed: None.into() }, lasting))
+}
+
+impl Loaded {
+    /// What was asked for is not there, until a row says otherwise.
+    fn take_absent(&mut self, wants: &[Want]) {
+        for want in wants {
+            let kind = Arc::from(want.collection.kind());
+            self.policies.entry(kind).or_insert(None);
+            if let Some(reply) = &want.reply {
+                self.kept.insert(reply.clone(), None);
+            }
+            let Some(held) = self.collections.get_mut(&want.collection) else { continue };
+            held.items.extend(want.items.iter().map(|id| (id.clone(), None)));
+            held.claims.extend(want.claims.iter().map(|number| (*number, None)));
+            if let Some(holder) = &want.holder {
+                held.of_holder.entry(holder.clone()).or_default();
+            }
+        }
+    }
+
+    pub(super) fn take_items(&mut self, rows: &[Row]) -> Result<(), Error> {
+        for row in rows {
+            let item: Arc<Item> = Arc::new(decode(row.get(2), "an item")?);
+            if let Some(held) = self.collections.get_mut(row.get::<_, &str>(0)) {
+                held.items.insert(item.id.clone(), Some(item));
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers the numbers, in the order of the rows.
+    pub(super) fn take_claims(&mut self, rows: &[Row]) -> Result<Vec<u64>, Error> {
+        let mut numbers = Vec::with_capacity(rows.len());
+        for row in rows {
+            let number = uint(row.get(1));
+            numbers.push(number);
+            let Some(held) = self.collections.get_mut(row.get::<_, &str>(0)) else { continue };
+            if let Some(Some(_)) = held.claims.get(&number) {
+                continue;
+            }
+            held.claims.insert(number, Some(Arc::new(decode(row.get(2), "a claim")?)));
+        }
+        Ok(numbers)
+    }
+
+    pub(super) fn take_holders(&mut self, rows: &[Row]) -> Result<(), Error> {
+        let numbers = self.take_claims(rows)?;
+        for (row, number) in rows.iter().zip(numbers) {
+            let Some(held) = self.collections.get_mut(row.get::<_, &str>(0)) else { continue };
+            held.of_holder.entry(Arc::from(row.get::<_, &str>(3))).or_default().push(number);
+        }
+        Ok(())
+    }
+
+    pub(super) fn take_policies(&mut self, rows: &[Row]) -> Result<(), Error> {
+        for row in rows {
+            self.policies.insert(Arc::from(row.get::<_, &str>(0)), Some(policy(row.get(1))?));
+        }
+        Ok(())
+    }
+
+    pub(super) fn take_replies(&mut self, rows: &[Row]) -> Result<(), Error> {
+        for row in rows {
+            let collection =
+                self.collections.get_key_value(row.get::<_, &str>(0)).map(|(key, _)| key.clone());
+            let Some(collection) = collection else { continue };
+            let (principal, key) = (Arc::from(row.get::<_, &str>(1)), Arc::from(row.get::<_, &str>(2)));
+            let kept = Arc::new(decode(row.get(3), "a kept reply")?);
+            self.kept.insert(ReplyKey { collection, principal, key }, Some(kept));
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn policy(body: &str) -> Result<Arc<Policy>, Error> {
+    serde_json::from_str(body).map(Arc::new).map_err(|_| super::rows::damaged("a policy"))
+}

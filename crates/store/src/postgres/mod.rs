@@ -1,0 +1,213 @@
+//! The store of many nodes: rows, events and replies in one PostgreSQL (15 or newer). Nodes are equal and
+//! keep nothing; whoever locks a collection's head row decides there.
+//!
+//! One batch is one transaction, in this order:
+//!
+//! ```text
+//! load    BEGIN READ COMMITTED, timeouts          local to it: a pooler may give us another session next time
+//!         INSERT heads that may be new            sorted, ON CONFLICT DO NOTHING
+//!         SELECT heads … FOR UPDATE               sorted: from here on nobody else decides in these
+//!         SELECT clock_timestamp()                the batch's time, after the locks
+//!         SELECT items, claims, replies, policies a statement each: each sees all that was committed before it
+//!         … decide …                              whatever was not foreseen is read when it is asked for
+//! commit  UPDATE heads, INSERT events, UPSERT rows, replies, the batch's own row, DELETE unused heads
+//!         COMMIT
+//! ```
+//!
+//! Both halves are sent as one pipeline each, so a batch costs two round trips however large it is. Heads
+//! are always locked in the order of their keys, so two batches never wait for each other in a circle. No
+//! statement is prepared by name and nothing is set for a session: PgBouncer in transaction mode works.
+
+mod commit;
+mod connect;
+mod due;
+mod hints;
+mod load;
+mod pipeline;
+mod reader;
+mod rows;
+mod schema;
+mod view;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use tokio_postgres::Client;
+
+use connect::Link;
+use load::Open;
+use reader::PostgresReader;
+pub use view::PostgresView;
+
+use crate::{Batch, Error, Reader, Store, Want};
+use tenure_core::CollectionKey;
+
+/// How a database is used.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The longest that a batch waits for a collection that another node works on.
+    pub lock_ms: u64,
+    /// The longest that one statement may take.
+    pub statement_ms: u64,
+    /// How long it takes to believe that a database is not there.
+    pub connect_ms: u64,
+    /// How long the outcome of a commit is looked for whose answer was lost.
+    pub resolve_ms: u64,
+    /// Connections for readers.
+    pub readers_max: usize,
+    /// How old the operator's figures may be: counting reads whole tables.
+    pub stats_ms: u64,
+    /// The time, for tests that move it by hand. Everyone else goes by the database's.
+    #[cfg(feature = "conformance")]
+    pub clock: Option<TestClock>,
+}
+
+/// A time that a test moves by hand.
+#[cfg(feature = "conformance")]
+#[derive(Clone)]
+pub struct TestClock(pub Arc<dyn Fn() -> i64 + Send + Sync>);
+
+#[cfg(feature = "conformance")]
+impl std::fmt::Debug for TestClock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "TestClock({})", (self.0)())
+    }
+}
+
+impl Options {
+    /// A test's time, if there is one.
+    fn test_ms(&self) -> Option<i64> {
+        #[cfg(feature = "conformance")]
+        return self.clock.as_ref().map(|clock| (clock.0)());
+        #[cfg(not(feature = "conformance"))]
+        None
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        use crate::limits::{CONNECT_MS, LOCK_MS, READERS_MAX, RESOLVE_MS, STATEMENT_MS, STATS_MS};
+        Self {
+            lock_ms: LOCK_MS,
+            statement_ms: STATEMENT_MS,
+            connect_ms: CONNECT_MS,
+            resolve_ms: RESOLVE_MS,
+            readers_max: READERS_MAX,
+            stats_ms: STATS_MS,
+            #[cfg(feature = "conformance")]
+            clock: None,
+        }
+    }
+}
+
+/// One writer over a database. Any number of them, on any number of machines, may work at once.
+#[derive(Debug)]
+pub struct Postgres {
+    shared: Arc<Shared>,
+    client: Option<Client>,
+    /// The transaction that a load began.
+    open: Option<Open>,
+    /// Collections whose head row is there for good.
+    known: HashSet<CollectionKey>,
+}
+
+/// What the writers and readers of one process share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    link: Link,
+    epoch: u64,
+    /// The highest time that this process knows to be committed.
+    high_water_ms: AtomicI64,
+    reader: reader::Pool,
+}
+
+impl Postgres {
+    /// Connects, brings the tables up to date and looks whether the database keeps what it confirms.
+    pub fn open(url: &str, options: &Options) -> Result<Self, Error> {
+        let link = Link::new(url, options)?;
+        let (client, found) = link.wait(async {
+            let client = link.connect().await?;
+            let found = schema::migrate(&client, &link).await?;
+            Ok::<_, Error>((client, found))
+        })?;
+        let shared = Shared {
+            link,
+            epoch: found.epoch,
+            high_water_ms: AtomicI64::new(found.high_water_ms),
+            reader: reader::Pool::new(options),
+        };
+        Ok(Self { shared: Arc::new(shared), client: Some(client), open: None, known: HashSet::new() })
+    }
+
+    /// One more writer over the same database, with a connection of its own: collections that it works on
+    /// don't wait for those of this one.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self { shared: self.shared.clone(), client: None, open: None, known: HashSet::new() }
+    }
+}
+
+impl Shared {
+    fn reached(&self, at_ms: i64) {
+        self.high_water_ms.fetch_max(at_ms, Ordering::AcqRel);
+    }
+}
+
+impl Store for Postgres {
+    type View<'a> = PostgresView<'a>;
+
+    fn load(&mut self, wants: &[Want]) -> Result<PostgresView<'_>, Error> {
+        self.begin(wants)?;
+        PostgresView::new(self)
+    }
+
+    fn commit(&mut self, batch: Batch) -> Result<(), Error> {
+        self.commit_batch(batch)
+    }
+
+    fn abandon(&mut self) {
+        self.roll_back();
+    }
+
+    fn tidy(&mut self, now_ms: i64) -> Result<(), Error> {
+        due::tidy(&self.shared, now_ms)
+    }
+
+    fn wants_rows(&self) -> bool {
+        true
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn high_water_ms(&self) -> i64 {
+        self.shared.high_water_ms.load(Ordering::Acquire)
+    }
+
+    fn epoch(&self) -> u64 {
+        self.shared.epoch
+    }
+
+    fn reader(&self) -> Arc<dyn Reader> {
+        Arc::new(PostgresReader::new(self.shared.clone()))
+    }
+
+    fn close(&mut self) -> Result<(), Error> {
+        self.roll_back();
+        self.client = None;
+        Ok(())
+    }
+}
+
+/// Random bytes of the system's.
+fn fill_random(bytes: &mut [u8]) -> Result<(), Error> {
+    let filled = rustix::rand::getrandom(bytes, rustix::rand::GetRandomFlags::empty());
+    let failed = |error: rustix::io::Errno| Error::Io {
+        path: "the system's random numbers".into(),
+        doing: "read",
+        source: error.into(),
+    };
+    filled.map(drop).map_err(failed)
+}

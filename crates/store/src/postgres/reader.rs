@@ -1,0 +1,353 @@
+//! The readers' face: what is committed, over connections of their own, in transactions that only read.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tenure_core::{Claim, Collection, CollectionKey, Item, ItemId, Policy, Sealed, Status};
+use tokio::sync::Semaphore;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Row};
+
+use super::connect::failure;
+use super::load::policy;
+use super::pipeline::Pipeline;
+use super::rows::{decode, head, int, items_text, page, sealed, state_code, uint};
+use super::{Options, Shared};
+use crate::read::{Heard, Hints, Pulse, follows};
+use crate::{
+    AuditFilter, ClaimFilter, ClaimRow, Error, EventPage, ItemFilter, Page, Reader, Snapshot, Stats,
+};
+
+/// Connections that readers take turns with.
+#[derive(Debug)]
+pub(super) struct Pool {
+    idle: Mutex<Vec<Client>>,
+    room: Semaphore,
+    /// The operator's figures, and when they were read.
+    stats: Mutex<Option<(Instant, Stats)>>,
+}
+
+impl Pool {
+    pub(super) fn new(options: &Options) -> Self {
+        let room = Semaphore::new(options.readers_max.max(1));
+        Self { idle: Mutex::default(), room, stats: Mutex::default() }
+    }
+}
+
+/// Everybody's way to what is committed.
+#[derive(Debug)]
+pub(super) struct PostgresReader {
+    shared: Arc<Shared>,
+}
+
+/// A statement and its parameters.
+pub(super) struct Query<'a> {
+    pub(super) sql: &'a str,
+    pub(super) parameters: Vec<(&'a (dyn ToSql + Sync), Type)>,
+}
+
+impl PostgresReader {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    fn one(&self, sql: &str, parameters: Vec<(&(dyn ToSql + Sync), Type)>) -> Result<Vec<Row>, Error> {
+        Ok(self.shared.read(&[Query { sql, parameters }])?.pop().unwrap_or_default())
+    }
+}
+
+impl Shared {
+    /// Answers all of these as of one moment.
+    pub(super) fn read(&self, queries: &[Query<'_>]) -> Result<Vec<Vec<Row>>, Error> {
+        self.link.wait(self.read_soon(queries))
+    }
+
+    async fn read_soon(&self, queries: &[Query<'_>]) -> Result<Vec<Vec<Row>>, Error> {
+        let link = &self.link;
+        let closed = |_| Error::Away { detail: "it is being closed".to_owned() };
+        let _room = link.in_time(self.reader.room.acquire()).await?.map_err(closed)?;
+        // A connection may have broken since somebody used it; reading twice does no harm.
+        loop {
+            let idle = self.reader.idle.lock().pop();
+            let fresh = idle.is_none();
+            let client = match idle {
+                Some(client) if client.is_closed() => continue,
+                Some(client) => client,
+                None => link.connect().await?,
+            };
+            match link.in_time(ask(&client, link.options.statement_ms, queries)).await? {
+                Ok(answers) => {
+                    self.reader.idle.lock().push(client);
+                    return Ok(answers);
+                }
+                Err(error) if !fresh && client.is_closed() => drop(error),
+                Err(error) => return Err(failure(&error)),
+            }
+        }
+    }
+}
+
+async fn ask(
+    client: &Client,
+    statement_ms: u64,
+    queries: &[Query<'_>],
+) -> Result<Vec<Vec<Row>>, tokio_postgres::Error> {
+    let level = if queries.len() > 1 { "REPEATABLE READ" } else { "READ COMMITTED" };
+    let begin =
+        format!("BEGIN ISOLATION LEVEL {level} READ ONLY; SET LOCAL statement_timeout = {statement_ms}");
+    let mut pipeline = Pipeline::new(client);
+    pipeline.plain(&begin);
+    for query in queries {
+        pipeline.listed(query.sql, &query.parameters);
+    }
+    pipeline.plain("COMMIT");
+    let mut answers = pipeline.run().await?;
+    answers.pop();
+    answers.remove(0);
+    Ok(answers)
+}
+
+impl Reader for PostgresReader {
+    fn epoch(&self) -> u64 {
+        self.shared.epoch
+    }
+
+    fn policy(&self, kind: &str) -> Result<Option<Arc<Policy>>, Error> {
+        let rows = self.one("SELECT body FROM tenure.policies WHERE kind = $1", vec![(&kind, Type::TEXT)])?;
+        rows.first().map(|row| policy(row.get(0))).transpose()
+    }
+
+    fn collection(&self, key: &CollectionKey) -> Result<Option<Arc<Collection>>, Error> {
+        let sql = "SELECT seq, hash, created_at_ms FROM tenure.collections WHERE collection = $1";
+        let rows = self.one(sql, vec![(&key.as_str(), Type::TEXT)])?;
+        let found = rows.first().map(|row| head(row, 0)).transpose()?;
+        Ok(found.flatten().map(Arc::new))
+    }
+
+    fn collections(
+        &self,
+        after: Option<&CollectionKey>,
+        limit: usize,
+    ) -> Result<Page<(CollectionKey, Arc<Collection>)>, Error> {
+        let sql = "SELECT seq, hash, created_at_ms, collection FROM tenure.collections \
+                   WHERE collection > $1 AND seq > 0 ORDER BY collection LIMIT $2";
+        let (after, more) = (after.map_or("", CollectionKey::as_str), page(limit) + 1);
+        let rows = self.one(sql, vec![(&after, Type::TEXT), (&more, Type::INT8)])?;
+        cut(&rows, limit, |row| {
+            let found = head(row, 0)?.ok_or_else(|| super::rows::damaged("a head"))?;
+            Ok((key_of(row.get(3))?, Arc::new(found)))
+        })
+    }
+
+    fn item(&self, key: &CollectionKey, id: &ItemId) -> Result<Option<Arc<Item>>, Error> {
+        let sql = "SELECT body FROM tenure.items WHERE collection = $1 AND id = $2";
+        let rows = self.one(sql, vec![(&key.as_str(), Type::TEXT), (&id.as_str(), Type::TEXT)])?;
+        rows.first().map(|row| decode(row.get(0), "an item").map(Arc::new)).transpose()
+    }
+
+    fn items(
+        &self,
+        key: &CollectionKey,
+        filter: &ItemFilter,
+        limit: usize,
+    ) -> Result<Page<Arc<Item>>, Error> {
+        let (key, after, more) =
+            (key.as_str(), filter.after.as_ref().map_or("", ItemId::as_str), page(limit) + 1);
+        let mut parameters: Vec<(&(dyn ToSql + Sync), Type)> =
+            vec![(&key, Type::TEXT), (&after, Type::TEXT), (&more, Type::INT8)];
+        let mut conditions = vec!["i.collection = $1 AND i.id > $2".to_owned()];
+        let mut join = String::new();
+        let status = filter.status.as_ref().map(Status::as_str);
+        if let Some(status) = &status {
+            parameters.push((status, Type::TEXT));
+            conditions.push(format!("i.status = ${}", parameters.len()));
+        }
+        if let Some((held, now_ms)) = &filter.held {
+            parameters.push((now_ms, Type::INT8));
+            join = format!(
+                "LEFT JOIN tenure.claims c ON c.collection = i.collection AND c.number = i.claim \
+                 AND c.state = 0 AND c.expires_at_ms > ${}",
+                parameters.len()
+            );
+            conditions.push(format!("c.number IS {}NULL", if *held { "NOT " } else { "" }));
+        }
+        let conditions = conditions.join(" AND ");
+        let sql =
+            format!("SELECT i.body FROM tenure.items i {join} WHERE {conditions} ORDER BY i.id LIMIT $3");
+        let rows = self.one(&sql, parameters)?;
+        cut(&rows, limit, |row| decode(row.get(0), "an item").map(Arc::new))
+    }
+
+    fn claim(&self, key: &CollectionKey, number: u64) -> Result<Option<Arc<Claim>>, Error> {
+        let sql = "SELECT body FROM tenure.claims WHERE collection = $1 AND number = $2";
+        let rows = self.one(sql, vec![(&key.as_str(), Type::TEXT), (&int(number), Type::INT8)])?;
+        rows.first().map(|row| decode(row.get(0), "a claim").map(Arc::new)).transpose()
+    }
+
+    fn claims(&self, filter: &ClaimFilter, limit: usize) -> Result<Page<ClaimRow>, Error> {
+        let more = page(limit) + 1;
+        let mut parameters: Vec<(&(dyn ToSql + Sync), Type)> = vec![(&more, Type::INT8)];
+        let mut conditions = Vec::new();
+        let collection = filter.collection.as_ref().map(CollectionKey::as_str);
+        if let Some(collection) = &collection {
+            parameters.push((collection, Type::TEXT));
+            conditions.push(format!("collection = ${}", parameters.len()));
+        }
+        let holder = filter.holder.as_deref();
+        if let Some(holder) = &holder {
+            parameters.push((holder, Type::TEXT));
+            conditions.push(format!("holder = ${}", parameters.len()));
+        }
+        if let Some(state) = filter.state {
+            // As a literal: the planner must see that it is the partial indexes' own.
+            conditions.push(format!("state = {}", state_code(state)));
+        }
+        let after = filter.after.as_ref().map(|(key, number)| (key.as_str(), int(*number)));
+        if let Some((key, number)) = &after {
+            parameters.push((key, Type::TEXT));
+            parameters.push((number, Type::INT8));
+            let count = parameters.len();
+            conditions.push(format!("(collection, number) > (${}, ${count})", count - 1));
+        }
+        let conditions =
+            if conditions.is_empty() { String::new() } else { format!("WHERE {}", conditions.join(" AND ")) };
+        let sql = format!(
+            "SELECT collection, body FROM tenure.claims {conditions} ORDER BY collection, number LIMIT $1"
+        );
+        let rows = self.one(&sql, parameters)?;
+        cut(&rows, limit, |row| {
+            let claim = Arc::new(decode(row.get(1), "a claim")?);
+            Ok(ClaimRow { collection: key_of(row.get(0))?, claim })
+        })
+    }
+
+    fn events(&self, key: &CollectionKey, since: u64, limit: usize) -> Result<EventPage, Error> {
+        let sql = "SELECT bytes, hash FROM tenure.events \
+                   WHERE collection = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+        let (name, after, most) = (key.as_str(), int(since), page(limit));
+        let rows = self.one(sql, vec![(&name, Type::TEXT), (&after, Type::INT8), (&most, Type::INT8)])?;
+        let events: Vec<Arc<Sealed>> =
+            rows.iter().map(|row| sealed(row, 0).map(Arc::new)).collect::<Result<_, Error>>()?;
+        if events.first().is_some_and(|first| follows(&first.event, since)) {
+            return Ok(EventPage::Events(events));
+        }
+        let sql =
+            "SELECT coalesce(min(seq), 0), coalesce(max(seq), 0) FROM tenure.events WHERE collection = $1";
+        let rows = self.one(sql, vec![(&name, Type::TEXT)])?;
+        let (first, last) = rows.first().map_or((0, 0), |row| (uint(row.get(0)), uint(row.get(1))));
+        if events.is_empty() && since <= last {
+            return Ok(EventPage::Events(events));
+        }
+        Ok(EventPage::Resync { first, last })
+    }
+
+    fn audit(&self, filter: &AuditFilter, limit: usize) -> Result<Page<(CollectionKey, Arc<Sealed>)>, Error> {
+        let more = page(limit) + 1;
+        let mut parameters: Vec<(&(dyn ToSql + Sync), Type)> = vec![(&more, Type::INT8)];
+        let mut conditions = vec!["true".to_owned()];
+        let texts = [
+            ("actor =", filter.actor.as_deref()),
+            ("action =", filter.action.as_deref()),
+            ("collection =", filter.collection.as_ref().map(CollectionKey::as_str)),
+        ];
+        for (name, value) in &texts {
+            if let Some(value) = value {
+                parameters.push((value, Type::TEXT));
+                conditions.push(format!("{name} ${}", parameters.len()));
+            }
+        }
+        let item = filter.item.as_ref().map(|item| items_text([item.as_str()]));
+        if let Some(item) = &item {
+            parameters.push((item, Type::TEXT));
+            conditions.push(format!("strpos(items, ${}) > 0", parameters.len()));
+        }
+        for (name, value) in [("at_ms >=", &filter.from_ms), ("at_ms <", &filter.to_ms)] {
+            if let Some(value) = value {
+                parameters.push((value, Type::INT8));
+                conditions.push(format!("{name} ${}", parameters.len()));
+            }
+        }
+        let before = filter.before.as_ref().map(|(at_ms, key, seq)| (at_ms, key.as_str(), int(*seq)));
+        if let Some((at_ms, key, seq)) = &before {
+            parameters.push((*at_ms, Type::INT8));
+            parameters.push((key, Type::TEXT));
+            parameters.push((seq, Type::INT8));
+            let count = parameters.len();
+            let row = format!("(at_ms, collection, seq) < (${}, ${}, ${count})", count - 2, count - 1);
+            conditions.push(row);
+        }
+        // In one collection the numbers have the order of the times.
+        let order = match filter.collection {
+            Some(_) => "seq DESC",
+            None => "at_ms DESC, collection DESC, seq DESC",
+        };
+        let sql = format!(
+            "SELECT bytes, hash, collection FROM tenure.events WHERE {} ORDER BY {order} LIMIT $1",
+            conditions.join(" AND ")
+        );
+        let rows = self.one(&sql, parameters)?;
+        cut(&rows, limit, |row| Ok((key_of(row.get(2))?, Arc::new(sealed(row, 0)?))))
+    }
+
+    fn snapshot(&self, key: &CollectionKey) -> Result<Option<Snapshot>, Error> {
+        let name = key.as_str();
+        let of = |sql| Query { sql, parameters: vec![(&name as &(dyn ToSql + Sync), Type::TEXT)] };
+        let answers = self.shared.read(&[
+            of("SELECT seq, hash, created_at_ms FROM tenure.collections WHERE collection = $1"),
+            of("SELECT body FROM tenure.items WHERE collection = $1 ORDER BY id"),
+            of("SELECT body FROM tenure.claims WHERE collection = $1 AND state = 0 ORDER BY number"),
+        ])?;
+        let [heads, items, claims] = &answers[..] else { unreachable!("three statements were sent") };
+        let Some(head) = heads.first().map(|row| head(row, 0)).transpose()?.flatten() else {
+            return Ok(None);
+        };
+        let items = items.iter().map(|row| decode(row.get(0), "an item").map(Arc::new));
+        let claims = claims.iter().map(|row| decode(row.get(0), "a claim").map(Arc::new));
+        Ok(Some(Snapshot {
+            epoch: self.shared.epoch,
+            head: Arc::new(head),
+            items: items.collect::<Result<_, Error>>()?,
+            claims: claims.collect::<Result<_, Error>>()?,
+        }))
+    }
+
+    fn stats(&self) -> Stats {
+        let fresh = Duration::from_millis(self.shared.link.options.stats_ms);
+        let mut known = self.shared.reader.stats.lock();
+        if let Some((at, stats)) = &*known
+            && at.elapsed() < fresh
+        {
+            return stats.clone();
+        }
+        let sql = "SELECT (SELECT count(*) FROM tenure.collections WHERE seq > 0), \
+                   (SELECT count(*) FROM tenure.items), (SELECT count(*) FROM tenure.claims WHERE state = 0)";
+        // Figures that cannot be read now are the last that could.
+        if let Ok(rows) = self.one(sql, Vec::new())
+            && let Some(row) = rows.first()
+        {
+            let (collections, items, active_claims) = (uint(row.get(0)), uint(row.get(1)), uint(row.get(2)));
+            let stats = Stats { collections, items, active_claims, ..Stats::default() };
+            *known = Some((Instant::now(), stats));
+        }
+        known.as_ref().map(|(_, stats)| stats.clone()).unwrap_or_default()
+    }
+
+    fn hints(&self, heard: Heard) -> Option<Arc<dyn Hints>> {
+        super::hints::start(&self.shared, heard).ok()
+    }
+
+    fn pulse(&self, watched: &[CollectionKey], ahead_ms: i64, limit: usize) -> Result<Pulse, Error> {
+        super::due::pulse(&self.shared, watched, ahead_ms, limit)
+    }
+}
+
+pub(super) fn key_of(text: &str) -> Result<CollectionKey, Error> {
+    CollectionKey::new(text).map_err(|_| super::rows::damaged("a collection's name"))
+}
+
+/// One row more than a page has was asked for.
+fn cut<T>(rows: &[Row], limit: usize, read: impl Fn(&Row) -> Result<T, Error>) -> Result<Page<T>, Error> {
+    let more = rows.len() > limit;
+    Ok(Page { rows: rows.iter().take(limit).map(read).collect::<Result<_, Error>>()?, more })
+}

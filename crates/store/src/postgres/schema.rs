@@ -1,0 +1,184 @@
+//! The tables, and how they come to be: forward only, recorded, by whichever node is first.
+
+use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
+
+use super::connect::{Link, away};
+use super::rows::uint;
+use crate::Error;
+use crate::limits::MIGRATE_MS;
+
+/// What each version adds, from 1. A step that was released is never changed.
+const STEPS: &[&str] = &[FIRST];
+
+/// Names sort as bytes, as they do everywhere else in Tenure. `body` is the row in Tenure's own form; what
+/// stands beside it is what is searched for. Heads and claims change all the time: room on their pages
+/// lets most of those changes stay where they are.
+const FIRST: &str = r#"
+CREATE TABLE tenure.meta (
+    one boolean PRIMARY KEY CHECK (one),
+    epoch bigint NOT NULL,
+    high_water_ms bigint NOT NULL
+);
+INSERT INTO tenure.meta VALUES (true, 1, 0);
+CREATE TABLE tenure.collections (
+    collection text COLLATE "C" PRIMARY KEY,
+    seq bigint NOT NULL,
+    hash bytea NOT NULL,
+    created_at_ms bigint NOT NULL,
+    at_ms bigint NOT NULL
+) WITH (fillfactor = 50);
+CREATE TABLE tenure.items (
+    collection text COLLATE "C" NOT NULL,
+    id text COLLATE "C" NOT NULL,
+    status text COLLATE "C" NOT NULL,
+    claim bigint NOT NULL,
+    body bytea NOT NULL,
+    PRIMARY KEY (collection, id)
+) WITH (fillfactor = 80);
+CREATE TABLE tenure.claims (
+    collection text COLLATE "C" NOT NULL,
+    number bigint NOT NULL,
+    holder text COLLATE "C" NOT NULL,
+    state smallint NOT NULL,
+    expires_at_ms bigint NOT NULL,
+    body bytea NOT NULL,
+    PRIMARY KEY (collection, number)
+) WITH (fillfactor = 80);
+CREATE INDEX claims_of ON tenure.claims (collection, holder, number) WHERE state = 0;
+CREATE INDEX claims_due ON tenure.claims (expires_at_ms) WHERE state = 0;
+CREATE TABLE tenure.events (
+    collection text COLLATE "C" NOT NULL,
+    seq bigint NOT NULL,
+    at_ms bigint NOT NULL,
+    actor text COLLATE "C" NOT NULL,
+    action text COLLATE "C" NOT NULL,
+    items text COLLATE "C" NOT NULL,
+    hash bytea NOT NULL,
+    bytes bytea NOT NULL,
+    PRIMARY KEY (collection, seq)
+);
+CREATE INDEX events_by_time ON tenure.events (at_ms, collection, seq);
+CREATE TABLE tenure.replies (
+    collection text COLLATE "C" NOT NULL,
+    principal text COLLATE "C" NOT NULL,
+    key text COLLATE "C" NOT NULL,
+    at_ms bigint NOT NULL,
+    body bytea NOT NULL,
+    PRIMARY KEY (collection, principal, key)
+);
+CREATE INDEX replies_by_time ON tenure.replies (at_ms);
+CREATE TABLE tenure.policies (
+    kind text COLLATE "C" PRIMARY KEY,
+    body text NOT NULL
+);
+CREATE TABLE tenure.batches (
+    collection text COLLATE "C" NOT NULL,
+    id bytea NOT NULL,
+    at_ms bigint NOT NULL,
+    PRIMARY KEY (collection, id)
+);
+CREATE INDEX batches_by_time ON tenure.batches (at_ms);
+"#;
+
+/// What a database says of itself.
+pub(super) struct Found {
+    pub(super) epoch: u64,
+    pub(super) high_water_ms: i64,
+}
+
+/// Brings the tables up to date. Of nodes that start at once one does it, and the others wait for its row.
+pub(super) async fn migrate(client: &Client, link: &Link) -> Result<Found, Error> {
+    check_server(client).await?;
+    prepare(client).await?;
+    let begin = format!(
+        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {MIGRATE_MS}; \
+         SET LOCAL statement_timeout = {MIGRATE_MS}"
+    );
+    client.batch_execute(&begin).await.map_err(|error| away(&error))?;
+    match step_forward(client).await {
+        Ok(found) => {
+            link.in_time(client.batch_execute("COMMIT")).await?.map_err(|error| away(&error))?;
+            Ok(found)
+        }
+        Err(error) => {
+            // The connection is given up anyway.
+            let _ = client.batch_execute("ROLLBACK").await;
+            Err(error)
+        }
+    }
+}
+
+/// A database that loses what it has confirmed, or sorts names otherwise, is none that claims can be kept in.
+async fn check_server(client: &Client) -> Result<(), Error> {
+    let sql = "SELECT current_setting('server_version_num')::int4, current_setting('server_encoding'), \
+               current_setting('fsync'), current_setting('full_page_writes')";
+    let row = client.query_typed_one(sql, &[]).await.map_err(|error| away(&error))?;
+    let (version, encoding, fsync, whole): (i32, String, String, String) =
+        (row.get(0), row.get(1), row.get(2), row.get(3));
+    let refuse = |detail: String| Err(Error::Unsupported { detail });
+    if version < 150_000 {
+        return refuse(format!("PostgreSQL {} is too old; Tenure needs 15 or newer", version / 10_000));
+    }
+    if encoding != "UTF8" {
+        return refuse(format!("the database's encoding is {encoding}; Tenure needs UTF8"));
+    }
+    if fsync != "on" || whole != "on" {
+        return refuse("the database runs with fsync or full_page_writes off, so it may lose what it has confirmed; turn them on".to_owned());
+    }
+    Ok(())
+}
+
+/// The one row that says how far the tables are, made by whoever comes first.
+async fn prepare(client: &Client) -> Result<(), Error> {
+    // Two that make the same thing at once collide even with IF NOT EXISTS. A few tries settle it, since
+    // by the second somebody has made it.
+    let mut tries = 0;
+    loop {
+        let made = client.batch_execute(
+            "CREATE SCHEMA IF NOT EXISTS tenure; \
+             CREATE TABLE IF NOT EXISTS tenure.schema (one boolean PRIMARY KEY CHECK (one), version integer NOT NULL); \
+             CREATE TABLE IF NOT EXISTS tenure.migrations (version integer PRIMARY KEY, at timestamptz NOT NULL); \
+             INSERT INTO tenure.schema VALUES (true, 0) ON CONFLICT DO NOTHING",
+        );
+        match made.await {
+            Ok(()) => return Ok(()),
+            Err(error) if tries < 20 && is_race(&error) => tries += 1,
+            Err(error) => return Err(away(&error)),
+        }
+    }
+}
+
+fn is_race(error: &tokio_postgres::Error) -> bool {
+    let races = [
+        SqlState::UNIQUE_VIOLATION,
+        SqlState::DUPLICATE_TABLE,
+        SqlState::DUPLICATE_SCHEMA,
+        SqlState::DUPLICATE_OBJECT,
+        SqlState::T_R_DEADLOCK_DETECTED,
+        SqlState::T_R_SERIALIZATION_FAILURE,
+    ];
+    // "tuple concurrently updated" has no code of its own.
+    error.code().is_some_and(|code| races.contains(code) || *code == SqlState::INTERNAL_ERROR)
+}
+
+async fn step_forward(client: &Client) -> Result<Found, Error> {
+    let failed = |error: tokio_postgres::Error| away(&error);
+    let row = client.query_typed_one("SELECT version FROM tenure.schema FOR UPDATE", &[]).await;
+    let found = u32::try_from(row.map_err(failed)?.get::<_, i32>(0)).unwrap_or(u32::MAX);
+    let known = u32::try_from(STEPS.len()).unwrap_or(u32::MAX);
+    if found > known {
+        return Err(Error::Newer { path: "the database".into(), found, known });
+    }
+    for (version, step) in (1_u32..).zip(STEPS).skip(found as usize) {
+        client.batch_execute(step).await.map_err(failed)?;
+        let record = format!(
+            "INSERT INTO tenure.migrations VALUES ({version}, now()); UPDATE tenure.schema SET version = {version}"
+        );
+        client.batch_execute(&record).await.map_err(failed)?;
+    }
+    let sql = "SELECT epoch, greatest(high_water_ms, (SELECT coalesce(max(at_ms), 0) FROM tenure.collections), \
+               (SELECT coalesce(max(at_ms), 0) FROM tenure.replies)) FROM tenure.meta";
+    let row = client.query_typed_one(sql, &[]).await.map_err(failed)?;
+    Ok(Found { epoch: uint(row.get(0)), high_water_ms: row.get(1) })
+}

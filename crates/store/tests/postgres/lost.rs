@@ -1,0 +1,112 @@
+//! A connection that goes, a database that dies, an answer that is lost.
+
+use std::time::{Duration, Instant};
+
+use tenure_core::{Reply, Verb};
+use tenure_store::conformance::{Cut, Proxy, Server, command, key};
+use tenure_store::postgres::{Options, Postgres};
+use tenure_store::{Error, Store};
+
+use crate::support::{acquire, checked_events, run, run_with};
+
+fn name_of(url: &str) -> &str {
+    url.rsplit('/').next().expect("a name")
+}
+
+/// The answer to a COMMIT is lost, again and again: what happened is known each time, and happens once.
+#[test]
+fn e09_a_lost_answer_to_a_commit_is_found() {
+    let server = Server::shared();
+    let url = server.database();
+    let proxy = Proxy::to(server.port());
+    let mut store = Postgres::open(&proxy.url(name_of(&url)), &Options::default()).expect("opens");
+    let mut expected = 0;
+    for round in 0_u64..50 {
+        let item = format!("item-{round}");
+        let cut = if round % 2 == 0 { Cut::AfterCommit } else { Cut::BeforeCommit };
+        // Every fifth makes a collection: then the head itself is what may not be there.
+        let collection = if round % 5 == 0 { format!("lock/new-{round}") } else { "lock/a".to_owned() };
+        let outcome = run_with(&mut store, &[acquire(&collection, "ana", &[&item])], || proxy.cut(cut));
+        assert_eq!(proxy.cuts(), round + 1, "it was cut");
+        let found = store.reader().item(&key(&collection), &tenure_core::ItemId::new(item).expect("valid"));
+        let found = found.expect("reads").is_some();
+        match cut {
+            Cut::AfterCommit => assert!(outcome.is_ok() && found, "{round}: {outcome:?}"),
+            _ => assert!(matches!(outcome, Err(Error::Conflict { .. })) && !found, "{round}: {outcome:?}"),
+        }
+        expected += usize::from(cut == Cut::AfterCommit && collection == "lock/a");
+    }
+    let events = checked_events(&*store.reader(), &key("lock/a"));
+    assert_eq!(events.len(), expected + 1, "each that was confirmed, once, and the collection itself");
+}
+
+/// A database that is gone for good leaves a commit unknown, and says so.
+#[test]
+fn e09_a_commit_that_nobody_can_tell_of_is_unknown() {
+    let server = Server::start();
+    let url = server.database();
+    let options = Options { resolve_ms: 300, ..Options::default() };
+    let mut store = Postgres::open(&url, &options).expect("opens");
+    let outcome = run_with(&mut store, &[acquire("lock/a", "ana", &["one"])], || server.kill());
+    assert!(matches!(outcome, Err(Error::Unknown { .. })), "{outcome:?}");
+    let error = run(&mut store, &[acquire("lock/a", "ana", &["one"])]).expect_err("it is gone");
+    assert!(matches!(error, Error::Away { .. }) && !error.is_fatal(), "{error}");
+    server.start_again();
+    run(&mut store, &[acquire("lock/a", "ana", &["one"])]).expect("and comes back");
+    assert_eq!(checked_events(&*store.reader(), &key("lock/a")).len(), 2);
+}
+
+/// PostgreSQL dies in the middle of work, five times: what was confirmed is there.
+#[test]
+fn e09_a_database_that_dies_loses_nothing_that_was_confirmed() {
+    let server = Server::start();
+    let url = server.database();
+    let options = Options { resolve_ms: 60_000, ..Options::default() };
+    let mut confirmed = Vec::new();
+    let mut store = Postgres::open(&url, &options).expect("opens");
+    for death in 0..5 {
+        std::thread::scope(|scope| {
+            let (server, store, confirmed) = (&server, &mut store, &mut confirmed);
+            let (tell, told) = std::sync::mpsc::channel();
+            let worker = scope.spawn(move || {
+                for step in 0..40 {
+                    let item = format!("{death}-{step}");
+                    // Taken and given back: two commits, each tried until it is known to have happened.
+                    let until = Instant::now() + Duration::from_mins(1);
+                    let claim = loop {
+                        match run(store, &[acquire("lock/a", "ana", &[&item])]) {
+                            Ok(outcomes) => match &outcomes[0] {
+                                Ok(Reply::Acquired { claim, .. }) => break claim.number,
+                                other => panic!("{other:?}"),
+                            },
+                            Err(error) => {
+                                assert!(!error.is_fatal(), "{error}");
+                                assert!(Instant::now() < until, "{error}");
+                                std::thread::yield_now();
+                            }
+                        }
+                    };
+                    confirmed.push(item);
+                    if step % 3 == 0 {
+                        // An answer may be lost here too; then it is released already.
+                        let _ = run(store, &[command("lock/a", "ana", Verb::Release { claim })]);
+                    }
+                    if step == 10 {
+                        tell.send(()).expect("the killer waits");
+                    }
+                }
+            });
+            told.recv().expect("the worker is at it");
+            server.kill();
+            server.start_again();
+            worker.join().expect("the worker goes on");
+        });
+    }
+    let reader = Postgres::open(&url, &options).expect("opens").reader();
+    checked_events(&*reader, &key("lock/a"));
+    for item in &confirmed {
+        let item = tenure_core::ItemId::new(item.as_str()).expect("valid");
+        assert!(reader.item(&key("lock/a"), &item).expect("reads").is_some(), "{item} was confirmed");
+    }
+    assert_eq!(confirmed.len(), 200);
+}

@@ -1,0 +1,81 @@
+//! The tables come to be once, whoever starts first.
+
+use std::sync::Barrier;
+
+use tenure_store::Error;
+use tenure_store::conformance::Server;
+use tenure_store::postgres::{Options, Postgres};
+
+use crate::support::{acquire, run};
+
+#[test]
+fn r26_ten_nodes_that_start_at_once_migrate_once() {
+    let server = Server::shared();
+    let url = server.database();
+    let (together, url) = (Barrier::new(10), &url);
+    std::thread::scope(|scope| {
+        let nodes: Vec<_> = (0..10)
+            .map(|node| {
+                let together = &together;
+                scope.spawn(move || {
+                    together.wait();
+                    let mut store = Postgres::open(url, &Options::default()).expect("opens");
+                    let item = format!("item-{node}");
+                    let outcomes = run(&mut store, &[acquire("lock/a", "ana", &[&item])]).expect("commits");
+                    assert!(outcomes[0].is_ok(), "{outcomes:?}");
+                })
+            })
+            .collect();
+        for node in nodes {
+            node.join().expect("a node works");
+        }
+    });
+    let name = url.rsplit('/').next().expect("a name");
+    let ask = |sql: &str| server.ask(name, sql).expect("a row");
+    assert_eq!(ask("SELECT string_agg(version::text, ',' ORDER BY version) FROM tenure.migrations"), "1");
+    assert_eq!(ask("SELECT version FROM tenure.schema"), "1");
+    assert_eq!(ask("SELECT count(*) FROM tenure.events WHERE collection = 'lock/a'"), "11");
+}
+
+#[test]
+fn r26_tables_of_a_newer_tenure_are_left_alone() {
+    let server = Server::shared();
+    let url = server.database();
+    drop(Postgres::open(&url, &Options::default()).expect("opens"));
+    let name = url.rsplit('/').next().expect("a name");
+    server.run(name, "UPDATE tenure.schema SET version = 99");
+    let error = Postgres::open(&url, &Options::default()).expect_err("is newer");
+    assert!(matches!(error, Error::Newer { found: 99, .. }), "{error}");
+}
+
+#[test]
+fn r26_a_migration_that_fails_leaves_nothing() {
+    let server = Server::shared();
+    let url = server.database();
+    let name = url.rsplit('/').next().expect("a name");
+    // Somebody else's table, where ours is to be.
+    server.run(name, "CREATE SCHEMA tenure; CREATE TABLE tenure.replies (other int)");
+    let error = Postgres::open(&url, &Options::default()).expect_err("cannot be made");
+    assert!(error.to_string().contains("replies"), "{error}");
+    let left = "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'tenure' \
+                AND table_name IN ('items', 'claims', 'events', 'collections')";
+    assert_eq!(server.ask(name, left).as_deref(), Some("0"));
+    server.run(name, "DROP TABLE tenure.replies");
+    drop(Postgres::open(&url, &Options::default()).expect("opens once it can"));
+}
+
+#[test]
+fn e09_a_password_is_in_no_error() {
+    let secret = "hunter2-secret";
+    let port = Server::shared().port();
+    let addresses = [
+        format!("postgres://tenure:{secret}@127.0.0.1:{port}/no_such_database"),
+        format!("postgres://tenure:{secret}@127.0.0.1:1/tenure"),
+        format!("postgres://tenure:{secret}@127.0.0.1:{port}/postgres?sslmode=require"),
+        format!("postgres://tenure:{secret}@127.0.0.1:port/tenure"),
+    ];
+    for address in addresses {
+        let error = Postgres::open(&address, &Options::default()).expect_err("cannot be opened");
+        assert!(!format!("{error} {error:?}").contains(secret), "{error}");
+    }
+}

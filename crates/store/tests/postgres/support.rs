@@ -1,0 +1,66 @@
+//! Batches by hand, at the database's own time.
+
+use std::sync::Arc;
+
+use tenure_core::command::Acquire;
+use tenure_core::{CollectionKey, Command, Hash, ItemId, Sealed, Verb, decide};
+use tenure_store::conformance::{Outcome, Overlay, command, wants_of};
+use tenure_store::postgres::Postgres;
+use tenure_store::{Batch, Error, EventPage, Reader, Store, View};
+
+/// Decides these in one batch and commits them. `before` is called between the two.
+pub(crate) fn run_with(
+    store: &mut Postgres,
+    commands: &[Command],
+    before: impl FnOnce(),
+) -> Result<Vec<Outcome>, Error> {
+    let wants: Vec<_> = commands.iter().map(|command| wants_of(command, None)).collect();
+    let mut batch = Batch::default();
+    let mut outcomes = Vec::new();
+    {
+        let view = store.load(&wants)?;
+        batch.at_ms = view.now_ms().expect("a database has its own time");
+        let mut overlay = Overlay::new(&view);
+        for command in commands {
+            let decided = decide(&overlay, command, batch.at_ms);
+            let (outcome, entry) = overlay.take(command, None, decided, batch.at_ms);
+            outcomes.push(outcome);
+            batch.entries.extend(entry);
+        }
+    }
+    before();
+    if batch.entries.is_empty() {
+        store.abandon();
+        return Ok(outcomes);
+    }
+    store.commit(batch)?;
+    Ok(outcomes)
+}
+
+pub(crate) fn run(store: &mut Postgres, commands: &[Command]) -> Result<Vec<Outcome>, Error> {
+    run_with(store, commands, || {})
+}
+
+pub(crate) fn acquire(collection: &str, actor: &str, items: &[&str]) -> Command {
+    let items = items.iter().map(|id| ItemId::new(*id).expect("a valid id")).collect();
+    command(collection, actor, Verb::Acquire(Acquire { items, ..Acquire::default() }))
+}
+
+/// All events of a collection, after checking that their numbers have no gap and their chain holds.
+#[track_caller]
+pub(crate) fn checked_events(reader: &dyn Reader, key: &CollectionKey) -> Vec<Arc<Sealed>> {
+    let EventPage::Events(events) = reader.events(key, 0, 1_000_000).expect("reads") else {
+        panic!("{key}: all events are there");
+    };
+    let mut previous = Hash::default();
+    for (seq, sealed) in (1..).zip(&events) {
+        assert_eq!(sealed.event.seq, seq, "{key}: numbers without a gap");
+        let again = Sealed::read(&previous, sealed.bytes.clone()).expect("decodes");
+        assert_eq!(again.hash, sealed.hash, "{key}: the chain at {seq}");
+        previous = sealed.hash;
+    }
+    let head =
+        reader.collection(key).expect("reads").map_or((0, Hash::default()), |head| (head.seq, head.hash));
+    assert_eq!(head, (events.len() as u64, previous), "{key}: the head");
+    events
+}

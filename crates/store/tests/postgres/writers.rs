@@ -1,0 +1,172 @@
+//! Several writers over one database.
+
+use std::collections::BTreeMap;
+
+use tenure_core::{Command, Fact, Principal, Reply, Rows, Verb};
+use tenure_store::conformance::{Server, command, key};
+use tenure_store::postgres::{Options, Postgres};
+use tenure_store::{Error, Store, View, Want};
+
+use crate::support::{acquire, checked_events, run, run_with};
+
+fn want(collection: &str) -> Want {
+    Want { collection: key(collection), items: Vec::new(), claims: Vec::new(), holder: None, reply: None }
+}
+
+/// Overlapping batches over three collections, named in every order: no deadlock, no lost update, no gap.
+#[test]
+fn e09_overlapping_batches_of_several_writers_neither_clash_nor_deadlock() {
+    let url = Server::shared().database();
+    let (writers, rounds) = (4_usize, 60_usize);
+    std::thread::scope(|scope| {
+        for writer in 0..writers {
+            let url = &url;
+            scope.spawn(move || {
+                let mut store = Postgres::open(url, &Options::default()).expect("opens");
+                let actor = format!("writer-{writer}");
+                for round in 0..rounds {
+                    let names = ["lock/a", "lock/b", "lock/c"];
+                    let item = format!("item-{}", round % 5);
+                    let shift = writer + round;
+                    let order = (0..3).map(|index| names[(shift + index * (1 + shift % 2)) % 3]);
+                    let commands: Vec<Command> = order.map(|name| acquire(name, &actor, &[&item])).collect();
+                    let outcomes = run(&mut store, &commands).expect("commits");
+                    // Whoever got one gives it back, so that others get on.
+                    let held = commands.iter().zip(&outcomes).filter_map(|(asked, outcome)| match outcome {
+                        Ok(Reply::Acquired { claim, .. }) => {
+                            Some(Command { verb: Verb::Release { claim: claim.number }, ..asked.clone() })
+                        }
+                        _ => None,
+                    });
+                    let held: Vec<Command> = held.collect();
+                    let outcomes = run(&mut store, &held).expect("commits");
+                    assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+                }
+            });
+        }
+    });
+    let reader = Postgres::open(&url, &Options::default()).expect("opens").reader();
+    for name in ["lock/a", "lock/b", "lock/c"] {
+        let events = checked_events(&*reader, &key(name));
+        let mut holder: BTreeMap<String, u64> = BTreeMap::new();
+        for sealed in &events {
+            match &sealed.event.fact {
+                Fact::Granted(grant) => {
+                    for item in &grant.items {
+                        let before = holder.insert(item.id.to_string(), sealed.event.seq);
+                        assert_eq!(before, None, "{name}: {} was held", item.id);
+                    }
+                }
+                Fact::Ended(end) => {
+                    for item in &end.items {
+                        assert_eq!(holder.remove(item.as_str()), Some(end.claim), "{name}: {item}");
+                    }
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(holder, BTreeMap::new(), "{name}: all were given back");
+    }
+}
+
+/// What a batch never asked for is read when the decision asks for it: the same rows, under the same lock.
+#[test]
+fn e09_what_was_not_foreseen_is_read_under_the_lock() {
+    let url = Server::shared().database();
+    let mut store = Postgres::open(&url, &Options::default()).expect("opens");
+    let outcomes = run(&mut store, &[acquire("lock/a", "ana", &["one", "two"])]).expect("commits");
+    let Ok(Reply::Acquired { claim, .. }) = &outcomes[0] else { panic!("{outcomes:?}") };
+    let view = store.load(&[want("lock/a")]).expect("loads");
+    let a = key("lock/a");
+    assert_eq!(view.claim(&a, claim.number).as_deref(), Some(&**claim));
+    assert_eq!(view.item(&a, &claim.items[0]).map(|item| item.claim), Some(claim.number));
+    assert_eq!(view.item(&a, &claim.items[1]).map(|item| item.claim), Some(claim.number));
+    assert_eq!(view.claims_of(&a, "ana").len(), 1);
+    assert_eq!(view.active_claims(&a), [claim.number]);
+    assert_eq!(view.claim(&a, 0), None);
+    assert!(view.covers(&a) && !view.covers(&key("lock/b")));
+}
+
+/// Decided without a lock, it must not be committed.
+#[test]
+fn e09_a_collection_that_was_not_locked_cannot_be_decided_in() {
+    let url = Server::shared().database();
+    let mut store = Postgres::open(&url, &Options::default()).expect("opens");
+    let mut other = store.another();
+    let decided = {
+        let view = store.load(&[want("lock/a")]).expect("loads");
+        let now_ms = view.now_ms().expect("its own time");
+        let asked = acquire("lock/b", "ana", &["one"]);
+        let decision =
+            tenure_core::decide(&view, &asked, now_ms).expect("is granted on rows that are not there");
+        tenure_store::Entry {
+            collection: asked.collection,
+            events: decision.events,
+            beats: decision.beats,
+            changed: decision.changed,
+            kept: None,
+        }
+    };
+    let error = store.commit(tenure_store::Batch { at_ms: 1, entries: vec![decided] });
+    assert!(matches!(error, Err(Error::Away { .. })), "{error:?}");
+    assert_eq!(other.reader().collection(&key("lock/b")).expect("reads"), None);
+    run(&mut other, &[acquire("lock/a", "ana", &["one"])]).expect("its lock is gone with it");
+}
+
+/// A batch that comes to nothing lets go at once and leaves no head behind.
+#[test]
+fn e09_a_refused_batch_leaves_no_lock_and_no_row() {
+    let server = Server::shared();
+    let url = server.database();
+    let options = Options { lock_ms: 500, ..Options::default() };
+    let mut store = Postgres::open(&url, &options).expect("opens");
+    let outcomes = run(&mut store, &[command("lock/none", "ana", Verb::Release { claim: 1 })]).expect("runs");
+    assert!(outcomes[0].is_err());
+    let mut other = store.another();
+    let both = [acquire("lock/a", "ana", &["one"]), command("lock/none", "ana", Verb::Release { claim: 1 })];
+    run(&mut other, &both).expect("no lock is in its way");
+    let name = url.rsplit('/').next().expect("a name");
+    let heads = server.ask(name, "SELECT string_agg(collection, ',') FROM tenure.collections");
+    assert_eq!(heads.as_deref(), Some("lock/a"));
+}
+
+/// Who waits for a collection too long is told so, and nothing is lost.
+#[test]
+fn e09_a_lock_that_is_not_let_go_of_is_not_waited_for_for_ever() {
+    let url = Server::shared().database();
+    let mut store = Postgres::open(&url, &Options::default()).expect("opens");
+    run(&mut store, &[acquire("lock/a", "ana", &["one"])]).expect("commits");
+    let mut hasty = Postgres::open(&url, &Options { lock_ms: 200, ..Options::default() }).expect("opens");
+    let outcomes = run_with(&mut store, &[acquire("lock/a", "ana", &["two"])], || {
+        let error = run(&mut hasty, &[acquire("lock/a", "ben", &["three"])]).expect_err("it is locked");
+        assert!(matches!(&error, Error::Away { detail } if detail.contains("lock timeout")), "{error}");
+        run(&mut hasty, &[acquire("lock/b", "ben", &["three"])])
+            .expect("another collection waits for nobody");
+    });
+    assert!(outcomes.expect("commits")[0].is_ok());
+    run(&mut hasty, &[acquire("lock/a", "ben", &["three"])]).expect("free again");
+    assert_eq!(checked_events(&*hasty.reader(), &key("lock/a")).len(), 4);
+}
+
+/// Time is the database's, and in a collection it never runs back, whatever that clock does.
+#[test]
+fn e09_a_collections_time_goes_on_from_what_was_committed() {
+    let server = Server::shared();
+    let url = server.database();
+    let mut store = Postgres::open(&url, &Options::default()).expect("opens");
+    run(&mut store, &[acquire("lock/a", "ana", &["one"])]).expect("commits");
+    let name = url.rsplit('/').next().expect("a name");
+    server.run(name, "UPDATE tenure.collections SET at_ms = at_ms + 3600000");
+    let ahead: i64 =
+        server.ask(name, "SELECT at_ms FROM tenure.collections").expect("a row").parse().expect("a number");
+    let view = store.load(&[want("lock/a")]).expect("loads");
+    assert_eq!(view.now_ms(), Some(ahead));
+    let view = store.load(&[want("lock/b")]).expect("loads");
+    assert!(view.now_ms().expect("a time") < ahead, "another collection has its own");
+    assert_eq!(Postgres::open(&url, &Options::default()).expect("opens").high_water_ms(), ahead);
+    let system =
+        Command { collection: key("lock/a"), actor: Principal::system(), verb: Verb::Expire { claim: 2 } };
+    run(&mut store, &[system]).expect("commits");
+    let events = checked_events(&*store.reader(), &key("lock/a"));
+    assert_eq!(events.last().map(|sealed| sealed.event.at_ms), Some(ahead), "it has expired by then");
+}
