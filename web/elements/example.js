@@ -63,6 +63,27 @@ function setUpBanners() {
   }
 }
 
+/** Each piece of code with a button that copies it. */
+function setUpSnippets() {
+  for (const code of document.querySelectorAll('pre[data-copy]')) {
+    const button = Object.assign(document.createElement('button'), { type: 'button', className: 'button copy' });
+    button.dataset.t = 'admin.copy';
+    button.addEventListener('click', async () => {
+      try {
+        await navigator.clipboard.writeText(code.textContent ?? '');
+        button.textContent = t('admin.copied');
+      } catch {
+        // Not every browser lets a page do that: then it is at least selected.
+        getSelection()?.selectAllChildren(code);
+      }
+    });
+    button.addEventListener('blur', () => { button.textContent = t('admin.copy'); });
+    const frame = Object.assign(document.createElement('div'), { className: 'snippet' });
+    code.replaceWith(frame);
+    frame.append(code, button);
+  }
+}
+
 function setUpGrid() {
   const grid = /** @type {TenureGrid} */ (byId('numbers'));
   /** @type {Set<string>} */
@@ -95,6 +116,7 @@ function setUpGrid() {
 }
 
 setTimes();
+setUpSnippets();
 setUpBanners();
 setUpGrid();
 setUpSwitches();

@@ -285,7 +285,8 @@ export class TenureGrid extends TenureElement {
     element.style.transform = `translateY(${row * height}px)`;
     element.setAttribute('aria-rowindex', String(row + 1));
     const [header, ...cells] = /** @type {HTMLElement[]} */ ([...element.children]);
-    if (header) write(header, this.#isBlocks ? '' : (this.#model.idAt(row * this.#columns) ?? ''));
+    const first = row * this.#columns;
+    if (header) write(header, (this.#isBlocks ? this.#blocks[first]?.from : this.#model.idAt(first)) ?? '');
     cells.forEach((cell, column) => this.#fill(cell, row * this.#columns + column));
     if (!element.isConnected) this.#grid.append(element);
   }
@@ -337,9 +338,10 @@ export class TenureGrid extends TenureElement {
     const { from, to, free, size, mine } = block;
     element.classList.add('block');
     element.classList.toggle('has-mine', mine);
-    element.replaceChildren(from, make('i'), make('small', {}, t('grid.block.free', { n: free })));
+    // What is read out is what is seen, with where it ends.
+    element.replaceChildren(from, make('span', { class: 'unseen' }, ` – ${to} `), make('i'), make('small', {}, t('grid.block.free', { n: free })));
     element.style.setProperty('--_free', String(free / size));
-    setAttribute(element, 'aria-label', t('grid.block', { from, to, n: free }));
+    setAttribute(element, 'aria-label', null);
   }
 
   /** @param {number | undefined} place */

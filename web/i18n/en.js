@@ -54,7 +54,6 @@ export default {
   'grid.other.by': 'Reserved by {name}',
   'grid.sold': 'Sold',
   'grid.cell': '{id}, {state}',
-  'grid.block': { one: '{from} to {to}: {n} free', other: '{from} to {to}: {n} free' },
   'grid.block.free': { one: '{n} free', other: '{n} free' },
   'grid.faster': '{name} was faster with {id}.',
   'grid.taken': '{id} has just been taken.',

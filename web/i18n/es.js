@@ -55,7 +55,6 @@ export default {
   'grid.other.by': 'Reservado por {name}',
   'grid.sold': 'Vendido',
   'grid.cell': '{id}, {state}',
-  'grid.block': { one: '{from} a {to}: {n} libre', other: '{from} a {to}: {n} libres' },
   'grid.block.free': { one: '{n} libre', other: '{n} libres' },
   'grid.faster': '{name} fue más rápido con el {id}.',
   'grid.taken': 'El {id} acaba de ser tomado.',

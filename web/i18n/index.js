@@ -10,9 +10,13 @@ import * as jobs from './jobs.js';
 import * as consoleTexts from './console.js';
 import * as item from './item.js';
 import * as labels from './labels.js';
+import * as admin from './admin.js';
+import * as adminPayments from './admin-payments.js';
+import * as raffle from './raffle.js';
+import * as paying from './paying.js';
 
 // What the elements say stands by language; what the pages say stands by part, all languages side by side.
-const all = { ...en, ...shell.en, ...tasks.en, ...jobs.en, ...consoleTexts.en, ...item.en, ...labels.en };
+const all = { ...en, ...shell.en, ...tasks.en, ...jobs.en, ...consoleTexts.en, ...item.en, ...labels.en, ...admin.en, ...adminPayments.en, ...raffle.en, ...paying.en };
 
 /**
  * @typedef {keyof typeof all} Key
@@ -23,9 +27,9 @@ const all = { ...en, ...shell.en, ...tasks.en, ...jobs.en, ...consoleTexts.en, .
 /** @type {Record<Language, Record<Key, Text>>} */
 export const languages = {
   en: all,
-  es: { ...es, ...shell.es, ...tasks.es, ...jobs.es, ...consoleTexts.es, ...item.es, ...labels.es },
-  ja: { ...ja, ...shell.ja, ...tasks.ja, ...jobs.ja, ...consoleTexts.ja, ...item.ja, ...labels.ja },
-  ko: { ...ko, ...shell.ko, ...tasks.ko, ...jobs.ko, ...consoleTexts.ko, ...item.ko, ...labels.ko },
+  es: { ...es, ...shell.es, ...tasks.es, ...jobs.es, ...consoleTexts.es, ...item.es, ...labels.es, ...admin.es, ...adminPayments.es, ...raffle.es, ...paying.es },
+  ja: { ...ja, ...shell.ja, ...tasks.ja, ...jobs.ja, ...consoleTexts.ja, ...item.ja, ...labels.ja, ...admin.ja, ...adminPayments.ja, ...raffle.ja, ...paying.ja },
+  ko: { ...ko, ...shell.ko, ...tasks.ko, ...jobs.ko, ...consoleTexts.ko, ...item.ko, ...labels.ko, ...admin.ko, ...adminPayments.ko, ...raffle.ko, ...paying.ko },
 };
 
 /** What each language calls itself. @type {Record<Language, string>} */

@@ -55,7 +55,6 @@ export default {
   'grid.other.by': '{name} が予約中',
   'grid.sold': '販売済み',
   'grid.cell': '{id}、{state}',
-  'grid.block': { other: '{from} から {to}: 空き {n} 件' },
   'grid.block.free': { other: '空き {n}' },
   'grid.faster': '{id} は {name} が先に取りました。',
   'grid.taken': '{id} はたった今取られました。',

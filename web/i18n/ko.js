@@ -55,7 +55,6 @@ export default {
   'grid.other.by': '{name} 님이 예약',
   'grid.sold': '판매됨',
   'grid.cell': '{id}, {state}',
-  'grid.block': { other: '{from}부터 {to}까지: {n}개 가능' },
   'grid.block.free': { other: '{n}개 가능' },
   'grid.faster': '{id}번은 {name} 님이 먼저 가져갔습니다.',
   'grid.taken': '{id}번은 방금 다른 사람이 가져갔습니다.',

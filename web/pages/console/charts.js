@@ -1,9 +1,9 @@
-// Four small pictures of the last minutes: claims, refusals, commit time, sockets.
+// Five small pictures of the last minutes: claims, refusals, commit time, sockets, and how many of those who reserve pay.
 
 import { formatNumber } from '../../i18n/format.js';
 import { language, t } from '../../i18n/index.js';
 import { h, set, write } from '../lib/dom.js';
-import { gauge, look, meanMs, perMinute, SHOWN_MS } from './metrics.js';
+import { conversion, gauge, latest, look, meanMs, perMinute, RESERVATIONS, SHOWN_MS } from './metrics.js';
 
 /**
  * @typedef {import('./metrics.js').Point} Point
@@ -19,12 +19,21 @@ const SVG = 'http://www.w3.org/2000/svg';
 /** @param {number} n */
 const short = (n) => formatNumber(n >= 100 ? Math.round(n) : Math.round(n * 10) / 10, language());
 
-/** @type {{key: Key, points: () => Point[], say: (n: number) => string, least: number}[]} */
+/** @param {number} n */
+const percent = (n) => new Intl.NumberFormat(language(), { style: 'percent', maximumFractionDigits: 1 }).format(n);
+
+/** @typedef {{key: Key, points: () => Point[], say: (n: number) => string, least: number, note?: () => string, none?: Key}} Chart */
+
+/** @type {Chart[]} */
 const CHARTS = [
   { key: 'console.chart.claims', points: () => gauge('tenure_active_claims'), say: short, least: 4 },
   { key: 'console.chart.refusals', points: () => perMinute('tenure_refusals_total'), say: (n) => t('console.per_minute', { n: short(n) }), least: 4 },
   { key: 'console.chart.commit', points: () => meanMs('tenure_commit_seconds'), say: (n) => t('console.ms', { n: short(n) }), least: 5 },
   { key: 'console.chart.sockets', points: () => gauge('tenure_sockets'), say: short, least: 4 },
+  {
+    key: 'console.chart.conversion', points: conversion, say: percent, least: 1, none: 'console.chart.conversion.none',
+    note: () => t('console.chart.paid', { paid: short(latest(RESERVATIONS.paid)), all: short(latest(RESERVATIONS.reserved)) }),
+  },
 ];
 
 /** @param {string} tag @param {Record<string, string>} attributes */
@@ -34,8 +43,8 @@ function shape(tag, attributes) {
   return element;
 }
 
-/** @param {(typeof CHARTS)[number]} chart */
-function card({ key, points, say, least }) {
+/** @param {Chart} chart */
+function card({ key, points, say, least, note, none }) {
   const name = h('h2');
   const figure = h('p', { class: 'figure figures' });
   const most = h('p', { class: 'soft figures most' });
@@ -50,7 +59,7 @@ function card({ key, points, say, least }) {
     const top = Math.max(0, ...known.map(({ value }) => value));
     write(name, t(key));
     write(figure, last ? say(last.value) : '–');
-    write(most, last ? t('console.chart.most', { n: say(top) }) : t('console.chart.none'));
+    write(most, !last ? t(none ?? 'console.chart.none') : note ? note() : t('console.chart.most', { n: say(top) }));
     set(svg, 'aria-label', `${t(key)}: ${figure.textContent}. ${most.textContent}`);
     const scale = Math.max(least, top) * 1.1;
     // As wide as what is known, so that the picture is not empty at first.

@@ -1,4 +1,5 @@
-// What stands around every page of the console: its name, and the ways to the others. It is for administrators.
+// What stands around every page of the console, or of another part that is for administrators: its name, and the ways
+// to the others.
 
 import { t } from '../../i18n/index.js';
 import { fill, h, set } from '../lib/dom.js';
@@ -9,21 +10,33 @@ import { style } from '../lib/style.js';
  * @typedef {import('../../i18n/index.js').Key} Key
  */
 
-/** @type {[string, Key][]} */
-const TABS = [
-  ['/app/console', 'console.claims'],
-  ['/app/console/audit', 'console.audit'],
-  ['/app/console/policies', 'console.policies'],
-  ['/app/console/keys', 'console.keys'],
-  ['/app/console/health', 'console.health'],
-];
+/**
+ * @typedef {object} Around
+ * @property {Key} title
+ * @property {Key} refusal For everybody else.
+ * @property {[string, Key][]} tabs
+ */
+
+/** @type {Around} */
+const CONSOLE = {
+  title: 'console.title',
+  refusal: 'console.admins',
+  tabs: [
+    ['/app/console', 'console.claims'],
+    ['/app/console/audit', 'console.audit'],
+    ['/app/console/policies', 'console.policies'],
+    ['/app/console/keys', 'console.keys'],
+    ['/app/console/health', 'console.health'],
+  ],
+};
 
 /**
  * @param {Place} place
  * @param {() => string} title
  * @param {(body: HTMLElement) => Promise<void>} build
+ * @param {Around} [around]
  */
-export async function frame(place, title, build) {
+export async function frame(place, title, build, around = CONSOLE) {
   await style('/pages/console/console.css');
   const heading = h('h1');
   const tabs = h('nav', { class: 'tabs' });
@@ -32,12 +45,15 @@ export async function frame(place, title, build) {
   place.onLanguage(() => {
     place.title(title());
     fill(heading, title());
-    set(tabs, 'aria-label', t('console.title'));
-    fill(tabs, TABS.map(([path, key]) => h('a', { href: path, 'aria-current': path === place.path && 'page' }, t(key))));
+    set(tabs, 'aria-label', t(around.title));
+    fill(tabs, around.tabs.map(([path, key], index) => {
+      const isHere = path === place.path || (index > 0 && place.path.startsWith(`${path}/`));
+      return h('a', { href: path, 'aria-current': isHere && 'page' }, t(key));
+    }));
   });
   if (!isAllowed) {
     const refusal = h('section', { class: 'empty stack' });
-    place.onLanguage(() => fill(refusal, h('h1', {}, t('console.admins')), h('p', { class: 'soft' }, t('error.forbidden')),
+    place.onLanguage(() => fill(refusal, h('h1', {}, t(around.refusal)), h('p', { class: 'soft' }, t('error.forbidden')),
       h('p', {}, h('a', { class: 'button primary', href: '/app/' }, t('page.home')))));
     return refusal;
   }

@@ -60,6 +60,23 @@ export async function look() {
 /** A gauge, over time. @param {string} name @returns {Point[]} */
 export const gauge = (name) => samples.map(({ at, figures }) => ({ at, value: figures.get(name) ?? 0 }));
 
+/** How reservations came out, counted since the server started. */
+export const RESERVATIONS = {
+  reserved: 'tenure_raffle_reservations_total{outcome="reserved"}',
+  paid: 'tenure_raffle_reservations_total{outcome="paid"}',
+};
+
+/** What was last said of it. @param {string} name */
+export const latest = (name) => samples.at(-1)?.figures.get(name) ?? 0;
+
+/** How many of the reservations since the server's start were paid; nothing before the first one. @returns {Point[]} */
+export function conversion() {
+  return samples.flatMap(({ at, figures }) => {
+    const all = figures.get(RESERVATIONS.reserved) ?? 0;
+    return all > 0 ? [{ at, value: Math.min(1, (figures.get(RESERVATIONS.paid) ?? 0) / all) }] : [];
+  });
+}
+
 /** A counter's steps, per minute. @param {string} name @returns {Point[]} */
 export function perMinute(name) {
   return steps((before, after, ms) => {

@@ -43,6 +43,31 @@ export const PARTS = [
     },
   },
   {
+    path: '/app/raffles',
+    title: 'buy.title',
+    text: 'buy.text',
+    pages: {
+      '/app/raffles': () => import('../raffle/list.js'),
+      '/app/raffles/:id': () => import('../raffle/raffle.js'),
+      '/app/reservations': () => import('../raffle/mine.js'),
+      '/app/reservations/:id': () => import('../raffle/reservation.js'),
+      '/app/pay/:id': () => import('../raffle/payment.js'),
+    },
+  },
+  {
+    path: '/app/admin',
+    title: 'admin.title',
+    text: 'admin.text',
+    roles: ['admin'],
+    pages: {
+      '/app/admin': () => import('../admin/payments.js'),
+      '/app/admin/payments/:id': () => import('../admin/payments.js'),
+      '/app/admin/raffles': () => import('../admin/raffles.js'),
+      '/app/admin/raffles/:id': () => import('../admin/raffle.js'),
+      '/app/admin/providers': () => import('../admin/providers.js'),
+    },
+  },
+  {
     path: '/app/console',
     title: 'console.title',
     text: 'console.text',

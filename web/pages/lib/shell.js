@@ -81,6 +81,9 @@ export class Shell {
       const isHere = this.#path === path || this.#path.startsWith(`${path}/`);
       return h('a', { href: path, 'aria-current': isHere && 'page' }, t(title));
     }));
+    // On a phone there are more parts than fit: the one that is open is in view.
+    const here = /** @type {HTMLElement | null} */ (this.#rail.querySelector('[aria-current]'));
+    if (here) this.#rail.scrollLeft = here.offsetLeft - this.#rail.offsetLeft - (this.#rail.clientWidth - here.offsetWidth) / 2;
     this.title(this.#title);
   }
 

@@ -186,7 +186,7 @@ journey('a policy is read, and changed as JSON; what the server minds is shown w
   await page.getByText(/45s, renewed by heartbeats/).waitFor();
 });
 
-journey('health and the four charts are measured without reloading', async ({ person }) => {
+journey('health and the charts are measured without reloading', async ({ person }) => {
   const [carmen, ana] = [await person('carmen'), await person('ana')];
   const page = await carmen.open('/app/console/health');
   await page.getByText('The server is well').waitFor();
@@ -195,6 +195,27 @@ journey('health and the four charts are measured without reloading', async ({ pe
   const before = Number(await figure.innerText());
   await claim(ana.api, 'measured');
   await eventually(async () => Number(await figure.innerText()) === before + 1, { what: 'one more' });
+  await axe(page);
+});
+
+journey('r22_conversion_is_the_paid_of_the_reserved', async ({ person }) => {
+  const [carmen, ana] = [await person('carmen'), await person('ana')];
+  const { id: raffle } = await carmen.api.ask('POST', '/raffles', { title: 'Measured', numbers: 10, price_minor: 100, currency: 'CRC' });
+  await carmen.api.ask('PATCH', `/raffles/${raffle}`, { status: 'active' });
+  const page = await carmen.open('/app/console');
+  const chart = page.locator('.chart', { hasText: 'Paid of reserved' });
+  await chart.waitFor();
+  const reserve = (/** @type {number} */ number) => ana.api.ask('POST', '/reservations', { raffle_id: raffle, number_ids: [number], session_id: `s${number}` });
+  const { id } = await reserve(1);
+  await eventually(async () => /^0 of \d+ paid$/.test(await chart.locator('.most').innerText()), { what: 'reserved, and not paid' });
+  const before = Number((await chart.locator('.most').innerText()).split(' ')[2]);
+  const payment = await ana.api.ask('POST', '/payments', { reservation_id: id, provider: 'sinpe_movil' });
+  await ana.api.ask('POST', `/payments/${payment.id}/transfer`, { reference: `${Date.now()}77`, payer_phone: '8888-0001', amount_minor: 100 });
+  await carmen.api.ask('POST', `/admin/payments/${payment.id}/approve`, { bank_amount_minor: 100 });
+  await eventually(async () => (await chart.locator('.most').innerText()) === `1 of ${before} paid`, { what: 'one is paid' });
+  const said = await chart.locator('.figure').innerText();
+  assert.equal(said, `${Math.round(1000 / before) / 10}%`);
+  assert.match(String(await chart.locator('svg').getAttribute('aria-label')), /Paid of reserved: [\d.]+%\. 1 of/);
   await axe(page);
 });
 

@@ -40,7 +40,8 @@ let server;
 before(async () => {
   assert.ok(existsSync(TENURE), `there is no ${TENURE}: build it, or say where it is in TENURE_BIN`);
   server = await startServer();
-  const args = process.getuid?.() === 0 ? ['--no-sandbox'] : [];
+  // A graphics card that is played by the processor takes it from everything else.
+  const args = ['--disable-gpu', ...(process.getuid?.() === 0 ? ['--no-sandbox'] : [])];
   browser = await chromium.launch({ executablePath: CHROMIUM, args });
 });
 
@@ -104,7 +105,8 @@ export class Person {
       baseURL: server.base, viewport, locale: language, colorScheme: theme, hasTouch: isPhone, isMobile: isPhone,
     });
     context.setDefaultTimeout(PATIENCE_MS);
-    await context.tracing.start({ screenshots: true, snapshots: true });
+    // Without a film: drawing it costs more than the journey. A failure leaves its last picture.
+    await context.tracing.start({ snapshots: true });
     const one = new Person(who, context);
     context.on('page', (page) => one.#listen(page));
     if (who !== null) {

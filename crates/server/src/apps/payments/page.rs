@@ -57,7 +57,7 @@ pub(super) async fn payment_callback(
     let [id, token] = two(&params)?;
     let form = form(request).await?;
     let returned = app.payments().callback(&id, &token, &form).await?;
-    let mut response = Html(told(returned.state)).into_response();
+    let mut response = Html(told(&returned.id, returned.state)).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }
@@ -90,7 +90,7 @@ async fn form(request: Request) -> Result<Bytes, Problem> {
 }
 
 /// What a person reads who comes back from the gateway.
-fn told(state: PaymentState) -> String {
+fn told(id: &str, state: PaymentState) -> String {
     let (es, en) = match state {
         PaymentState::Succeeded => ("Pago recibido. Los números son suyos.", "Paid. The numbers are yours."),
         PaymentState::Processing | PaymentState::Unknown | PaymentState::PendingReview => (
@@ -116,7 +116,7 @@ fn told(state: PaymentState) -> String {
     format!(
         "<!doctype html><html lang=\"es\"><meta charset=\"utf-8\"><title>{es}</title>\
          <meta name=\"viewport\" content=\"width=device-width\"><body><main data-state=\"{}\">\
-         <h1>{es}</h1><p lang=\"en\">{en}</p><p><a href=\"/\">Volver</a></p></main></body></html>",
+         <h1>{es}</h1><p lang=\"en\">{en}</p><p><a href=\"/app/pay/{id}\">Volver</a></p></main></body></html>",
         state.as_str()
     )
 }

@@ -1,0 +1,66 @@
+// The example page of the elements, as the server serves it.
+
+import assert from 'node:assert/strict';
+
+import { axe, DESK, eventually, fits, journey, LANGUAGES, PHONE } from './helper.js';
+
+const ELEMENTS = ['tenure-lock', 'tenure-banner', 'tenure-countdown', 'tenure-live', 'tenure-presence', 'tenure-grid'];
+
+journey('the_example_page_has_every_element_alive_and_code_to_copy', async ({ person }) => {
+  const ana = await person('ana');
+  const page = await ana.open('/app/');
+  await page.getByRole('link', { name: 'elements for your own pages' }).click();
+  await page.waitForURL(/\/elements\/example\.html/);
+  for (const name of ELEMENTS) {
+    assert.ok(await page.locator(name).first().evaluate((element) => Boolean(element.shadowRoot?.childElementCount)), name);
+  }
+  const ring = page.locator('tenure-countdown[shape=ring] [part=time]').first();
+  const before = await ring.innerText();
+  await eventually(async () => (await ring.innerText()) !== before, { what: 'a clock that runs' });
+  await page.getByRole('button', { name: 'Retry claim' }).first().click();
+  await page.getByText('tenure-retry from <tenure-banner state="lost">').waitFor();
+  await page.locator('#numbers').getByRole('gridcell', { name: /0001/ }).click();
+  await page.locator('#chips').getByText('0001').waitFor();
+  await ana.context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  const snippets = page.locator('pre[data-copy]');
+  assert.equal(await snippets.count(), 5);
+  for (const text of await snippets.allInnerTexts()) assert.ok(text.trim().split('\n').length <= 10, 'ten lines are enough');
+  await page.getByRole('button', { name: 'Copy', exact: true }).nth(1).click();
+  await page.getByRole('button', { name: 'Copied.' }).waitFor();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), await snippets.nth(1).evaluate((code) => code.textContent));
+  await page.goBack();
+  await page.getByText('Hello, Ana').waitFor();
+});
+
+journey('what_the_example_says_to_copy_works', async ({ person }) => {
+  const [ana, bruno] = [await person('ana'), await person('bruno')];
+  const page = await ana.open('/elements/example.html?still');
+  const code = await page.locator('pre[data-copy]').nth(1).evaluate((pre) => pre.textContent ?? '');
+  // As a module that begins as the first snippet says; the page's first badge is the one that it finds.
+  await ana.context.route('**/elements/tried.js', (route) => route.fulfill({
+    contentType: 'text/javascript',
+    body: `import { Tenure } from '/sdk/tenure.js'; import { useClock } from '/elements/clock.js'; import '/elements/index.js';
+const tenure = new Tenure(); useClock(tenure.clock);\n${code}\nawait watch.loaded();`,
+  }));
+  await page.evaluate(() => import(String('/elements/tried.js')));
+  const lock = page.locator('tenure-lock').first();
+  const said = (/** @type {string} */ state) => eventually(async () => (await lock.getAttribute('state')) === state, { what: state });
+  await said('free');
+  const claim = await bruno.api.ask('POST', '/v1/claims', { collection: 'lock/demo', items: ['gate-1'], ttl_ms: 60_000 });
+  await said('other');
+  assert.equal(await lock.getAttribute('holder'), 'Bruno');
+  await bruno.api.ask('DELETE', `/v1/claims/${claim.id}`);
+  await said('free');
+});
+
+for (const language of LANGUAGES) {
+  journey(`the_example_page_in_${language}`, async ({ person }) => {
+    for (const [viewport, theme] of /** @type {const} */ ([[PHONE, 'dark'], [DESK, 'light']])) {
+      const ana = await person('ana', { language, viewport, theme });
+      const page = await ana.open('/elements/example.html?still');
+      await page.locator('#numbers').getByRole('gridcell').first().waitFor();
+      await fits(page);
+      await axe(page);
+    }
+  });
+}
