@@ -2,6 +2,7 @@
 
 mod asking;
 mod bench;
+mod nodes;
 mod process;
 mod raffle;
 mod run;
