@@ -21,6 +21,8 @@ pub struct Step {
 pub enum Action {
     /// Runs cargo.
     Cargo(&'static [&'static str]),
+    /// Runs cargo, for tests that can run over several stores, over PostgreSQL.
+    OverPostgres(&'static [&'static str]),
     /// Checks the house rules.
     House,
     /// Checks the dependencies against `deny.toml`.
@@ -39,7 +41,8 @@ pub const STEPS: &[Step] = &[
     cargo("fmt", "the code is formatted", &["fmt", "--all", "--check"]),
     step("house", "the layers and the house rules hold", Action::House).needs(&["git"]),
     cargo("clippy", "no warning anywhere", &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
-    cargo("tests", "unit, integration and documentation tests pass", &["test", "--workspace", "--locked"]).needs(&["git", "nginx", "pg_ctlcluster", "strace"]),
+    cargo("tests", "unit, integration and documentation tests pass", &["test", "--workspace", "--locked"]).needs(&["git", "nginx", "pg_ctlcluster", "pgbouncer", "strace"]),
+    step("postgres", "the applications behave over PostgreSQL as they do in memory", Action::OverPostgres(&["test", "--workspace", "--locked", "--test", "applications"])).needs(&["pg_ctlcluster"]),
     step("schemathesis", "the API answers as its document says", Action::Schemathesis).needs(&["python3"]),
     step("web", "types, logic and SDK of what browsers get", Action::Web).needs(&["npm"]),
     step("browser", "people at two browsers come through every page", Action::Browser).needs(&["chromium", "npm"]),

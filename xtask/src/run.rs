@@ -72,6 +72,11 @@ fn take(workspace: &Workspace, step: &Step) -> Outcome {
     println!("\n── {} · {} ──", step.name, step.why);
     let result = match step.action {
         Action::Cargo(arguments) => cargo::run(arguments),
+        Action::OverPostgres(arguments) => {
+            let mut command = cargo::cargo(arguments);
+            command.env("TENURE_TEST_STORE", "postgres");
+            cargo::run_command(command, &format!("TENURE_TEST_STORE=postgres cargo {}", arguments.join(" ")))
+        }
         Action::House => house::check(workspace).and_then(|findings| house::report(&findings)),
         Action::Deny => tools::deny(workspace),
         Action::Schemathesis => schemathesis::test(workspace),

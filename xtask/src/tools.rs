@@ -28,6 +28,7 @@ pub const TOOLS: &[Tool] = &[
     Tool { command: "strace", package: "strace", proof: &[] },
     // What starts a cluster of one's own lies beside it, in no folder of the path.
     Tool { command: "pg_ctlcluster", package: "postgresql", proof: &[] },
+    Tool { command: "pgbouncer", package: "pgbouncer", proof: &[] },
     // Debian's own Python comes without what makes an environment.
     Tool { command: "python3", package: "python3-venv", proof: &["-c", "import ensurepip, venv"] },
 ];

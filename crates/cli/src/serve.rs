@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use tenure_engine::{Engine, Observer, Options, Report, StoreError, SystemClock};
+use tenure_engine::{Engine, LANES_MAX, Observer, Options, Report, StoreError, SystemClock};
 use tenure_server::config::{Config, ConfigError, Flags};
 use tenure_server::{Metrics, Server, router, stop_signal};
+use tenure_store::Store;
 use tenure_store::embedded::Embedded;
+use tenure_store::postgres::Postgres;
 use tokio::sync::Notify;
 
 use crate::bench::Result;
@@ -27,7 +29,7 @@ pub(crate) struct Settings {
     /// The data folder [default: ./tenure-data].
     #[arg(long, value_name = "FOLDER")]
     data: Option<String>,
-    /// A database instead of a data folder. Not supported yet.
+    /// PostgreSQL instead of a data folder, for one node or many: postgres://user:password@host/name.
     #[arg(long, value_name = "URL")]
     database_url: Option<String>,
     /// Hints between nodes over one database. Not supported yet.
@@ -125,26 +127,45 @@ impl ConfigCommand {
 impl Serve {
     pub(crate) fn run(self) -> Result {
         let config = self.settings.load()?;
-        if config.database_url.is_some() {
-            return Err("--database-url: PostgreSQL is not supported yet; leave it out, and the claims are \
-                        kept in the folder of --data"
-                .into());
-        }
         tenure_server::log::init(&config.log)?;
         for warning in config.warnings() {
             tracing::warn!(key = warning.key, "{}", warning.reason);
         }
-        let store = Embedded::open(&config.data, &tenure_store::embedded::Options::default())?;
         let metrics = Metrics::new();
         let failed = Arc::new(Notify::new());
         let observer = Arc::new(Watching { metrics: metrics.observer(), failed: failed.clone() });
-        let engine = Engine::start(store, SystemClock::new(), Options { observer, ..Options::default() })?;
+        let engine = start(&config, Options { observer, ..Options::default() })?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let served = runtime.block_on(serve(&config, engine.clone(), metrics, &failed));
         // The store's own words come first: what the server met may only follow from them.
         engine.stop()?;
         served
     }
+}
+
+/// The store that the configuration names, and the engine over it.
+fn start(config: &Config, options: Options) -> Result<Engine> {
+    let Some(url) = &config.database_url else {
+        let store = Embedded::open(&config.data, &tenure_store::embedded::Options::default())?;
+        return Ok(Engine::start(store, SystemClock::new(), options)?);
+    };
+    if config.redis.is_some() {
+        return Err(
+            "--redis: not supported yet; leave it out, and nodes look for each other's changes four \
+                    times a second"
+                .into(),
+        );
+    }
+    let store = Postgres::open(url.expose(), &tenure_store::postgres::Options::default())?;
+    if config.demo {
+        demo::refuse_others(&*store.reader())?;
+    }
+    // Enough that unrelated collections rarely wait for each other, few enough that commands still share
+    // commits.
+    let lanes = std::thread::available_parallelism().map_or(4, usize::from).clamp(4, LANES_MAX);
+    let stores = (1..lanes).map(|_| store.another()).collect::<Vec<_>>();
+    let stores = std::iter::once(store).chain(stores).collect();
+    Ok(Engine::start_lanes(stores, SystemClock::new(), options)?)
 }
 
 async fn serve(config: &Config, engine: Engine, metrics: Metrics, failed: &Notify) -> Result {

@@ -136,15 +136,8 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
                 return None;
             }
         };
-        if let (Some(key), Some(idempotency)) = (&key, &pending.request.idempotency) {
-            if let Some(kept) = self.overlay.kept(key).filter(|kept| kept.is_kept_at(self.now_ms)) {
-                if kept.fingerprint != idempotency.fingerprint {
-                    self.answer(pending, Err(Refused::KeyReused));
-                    return None;
-                }
-                // The first answer, with its time: a retry reads the very same.
-                let outcome = kept.outcome.clone().map_err(Refused::Rule);
-                let answer = Answer { server_time_ms: kept.at_ms, outcome, replayed: true };
+        if let Some(key) = &key {
+            if let Some(answer) = self.replay(&pending.request, key) {
                 self.push_answer(pending, answer, None);
                 return None;
             }
@@ -173,6 +166,33 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         None
     }
 
+    /// What was answered before under this key.
+    fn replay(&self, request: &Request, key: &ReplyKey) -> Option<Answer> {
+        let idempotency = request.idempotency.as_ref()?;
+        let kept = self.overlay.kept(key).filter(|kept| kept.is_kept_at(self.now_ms))?;
+        if kept.fingerprint != idempotency.fingerprint {
+            return Some(self.answer_of(Err(Refused::KeyReused)));
+        }
+        // The first answer, with its time: a retry reads the very same.
+        let outcome = kept.outcome.clone().map_err(Refused::Rule);
+        Some(Answer { server_time_ms: kept.at_ms, outcome, replayed: true })
+    }
+
+    /// Another node may have answered a retry while this one waited.
+    fn replay_waiter(&mut self, number: u64) -> bool {
+        if !self.shared {
+            return false;
+        }
+        let waiter = self.waiters.get(number);
+        let answer = waiter.and_then(|waiter| self.replay(&waiter.pending.request, waiter.key.as_ref()?));
+        let Some((answer, waiter)) = answer.and_then(|answer| Some((answer, self.waiters.remove(number)?)))
+        else {
+            return false;
+        };
+        self.push_answer(waiter.pending, answer, None);
+        true
+    }
+
     /// Callers whose patience has ended get the answer of one last try.
     pub(crate) fn end_waits(&mut self) {
         while !self.is_full()
@@ -190,6 +210,9 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             }
             if !self.freed.is_empty() {
                 break;
+            }
+            if self.replay_waiter(number) {
+                continue;
             }
             let Some(waiter) = self.waiters.remove(number) else { continue };
             if waiter.pending.ticket.is_gone() && !self.planted.is(Bug::GrantToGone) {
@@ -333,6 +356,9 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
                 if self.is_full() {
                     self.freed.push((collection, items));
                     return;
+                }
+                if self.replay_waiter(number) {
+                    continue;
                 }
                 let Some(waiter) = self.waiters.get(number) else { break };
                 let command = waiter.pending.request.command.clone();

@@ -1,4 +1,5 @@
-//! What the applications' tests share: an engine over a store in memory, with a clock that is moved by
+//! What the applications' tests share: an engine over a store (in memory, or the one that
+//! `TENURE_TEST_STORE` names), with a clock that is moved by
 //! hand, and a store that outlives its engine and can be made to stop anywhere.
 
 use std::sync::Arc;
@@ -10,8 +11,8 @@ use tenure_apps::labels::Labels;
 use tenure_apps::raffle::{Raffles, Seeds};
 use tenure_apps::{Actor, Desk, Permission, Refusal, RequestKey};
 use tenure_core::{CollectionKey, Event, Hash, Principal};
-use tenure_engine::{Engine, ManualClock, Options};
-use tenure_store::memory::{Memory, MemoryView};
+use tenure_engine::{Clock, Engine, ManualClock, Options};
+use tenure_store::conformance::{AnyStore, AnyView};
 use tenure_store::{Batch, Error, EventPage, Reader, Store, Want};
 
 /// When every engine starts: 2026-01-02T03:04:05.678Z.
@@ -38,10 +39,12 @@ impl Office {
     }
 
     pub(crate) fn new() -> Self {
-        Self::over(Memory::default(), ManualClock::at(START_MS))
+        let clock = ManualClock::at(START_MS);
+        let time = clock.clone();
+        Self::over(AnyStore::new(move || time.now_ms()), clock)
     }
 
-    fn over(store: Memory, clock: ManualClock) -> Self {
+    fn over(store: AnyStore, clock: ManualClock) -> Self {
         let lent = Arc::new(Mutex::new(Lending::default()));
         let store = Lent { store: Some(store), lending: lent.clone() };
         let engine = Engine::start(store, clock.clone(), Options::default()).expect("starts");
@@ -123,19 +126,19 @@ pub(crate) fn code<T>(outcome: &Result<T, Refusal>) -> &'static str {
 
 #[derive(Default)]
 struct Lending {
-    home: Option<Memory>,
+    home: Option<AnyStore>,
     commits: usize,
     crash: Option<(usize, bool)>,
 }
 
 /// A store that goes home when its engine ends, however it ends.
 struct Lent {
-    store: Option<Memory>,
+    store: Option<AnyStore>,
     lending: Arc<Mutex<Lending>>,
 }
 
 impl Lent {
-    fn store(&self) -> &Memory {
+    fn store(&self) -> &AnyStore {
         self.store.as_ref().expect("in use")
     }
 }
@@ -147,9 +150,9 @@ impl Drop for Lent {
 }
 
 impl Store for Lent {
-    type View<'a> = MemoryView<'a>;
+    type View<'a> = AnyView<'a>;
 
-    fn load(&mut self, wants: &[Want]) -> Result<MemoryView<'_>, Error> {
+    fn load(&mut self, wants: &[Want]) -> Result<AnyView<'_>, Error> {
         self.store.as_mut().expect("in use").load(wants)
     }
 
@@ -169,6 +172,18 @@ impl Store for Lent {
         }
         lending.commits += 1;
         store.commit(batch)
+    }
+
+    fn abandon(&mut self) {
+        self.store.as_mut().expect("in use").abandon();
+    }
+
+    fn wants_rows(&self) -> bool {
+        self.store().wants_rows()
+    }
+
+    fn is_shared(&self) -> bool {
+        self.store().is_shared()
     }
 
     fn high_water_ms(&self) -> i64 {

@@ -7,6 +7,7 @@ use tenure_apps::demo::People;
 use tenure_apps::{Actor, Desk};
 use tenure_core::command::{Acquire, PutItem};
 use tenure_core::{CollectionKey, Command, Expect, ItemId, ItemWrite, Json, Principal, Reply, Verb};
+use tenure_engine::Reader;
 use tenure_server::identity::{NewKey, demo_people};
 use tenure_server::{App, Role, permissions_of};
 
@@ -18,6 +19,15 @@ const ITEMS: &[(&str, &str)] = &[
     ("projector", "The one that works"),
     ("staging", "The staging environment"),
 ];
+
+/// A database is likely to be somebody's own: only an empty one is filled, or one that was filled before.
+pub(super) fn refuse_others(reader: &dyn Reader) -> Result {
+    let is_ours = reader.collection(&CollectionKey::new(COLLECTION)?)?.is_some();
+    if is_ours || reader.collections(None, 1)?.rows.is_empty() {
+        return Ok(());
+    }
+    Err("--demo: the database is not empty; the demonstration is loaded only into one that is".into())
+}
 
 /// Loads it once: a data folder that has the collection already is left as it is.
 pub(super) async fn load(app: &App) -> Result {

@@ -3,6 +3,7 @@
 mod asking;
 mod bench;
 mod nginx;
+mod nodes;
 mod process;
 mod raffle;
 mod run;

@@ -258,6 +258,33 @@ async fn e09_a_database_that_is_away_is_told_of_and_comes_back() {
     }
 }
 
+/// A caller that waits on one node, gives up and asks again on another is one caller.
+#[tokio::test(flavor = "multi_thread")]
+async fn e09_a_retry_on_another_node_and_the_request_that_still_waits_get_one_answer() {
+    let [a, b, c] = nodes(&Server::shared().database());
+    let claim = claim_of(&soon(a.execute(acquire("ana", &["one"]))).await);
+    let ask = || acquire("ben", &["one"]).wait(50_000).keyed("k", 1);
+    let waiting = [&b, &c].map(|node| {
+        let (node, ask) = (node.clone(), ask());
+        tokio::spawn(async move { node.execute(ask).await })
+    });
+    soon(async {
+        while [&b, &c].iter().any(|node| node.waiting(&key(LOCKS), &item("one")) == 0) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert_eq!(code(&soon(a.execute(release("ana", claim.number))).await), "ok");
+    let mut answers = Vec::new();
+    for waiting in waiting {
+        answers.push(soon(waiting).await.expect("no panic"));
+    }
+    assert_eq!(claim_of(&answers[0]), claim_of(&answers[1]));
+    assert_eq!(answers.iter().filter(|answer| answer.replayed).count(), 1, "one of them was decided");
+    let head = a.reader().collection(&key(LOCKS)).expect("reads").expect("is there");
+    assert_eq!(head.seq, 4, "made, granted, released, granted");
+}
+
 /// One node that hears of everything by hints alone, and one by looking alone: neither misses anything.
 #[tokio::test(flavor = "multi_thread")]
 async fn e09_hints_bring_news_and_looking_does_without_them() {

@@ -12,6 +12,16 @@ use crate::{Batch, Error, Kept, Reader, ReplyKey, Store, View, Want};
 /// The variable that names it: `memory`, or `postgres` for a new database of [`Server::shared`].
 pub const TEST_STORE: &str = "TENURE_TEST_STORE";
 
+/// The tests run over PostgreSQL.
+pub fn is_over_postgres() -> bool {
+    std::env::var(TEST_STORE).is_ok_and(|store| store == "postgres")
+}
+
+/// How often to do what is done again and again with a new store each time: a new database takes a while.
+pub fn rounds(in_memory: usize) -> usize {
+    if is_over_postgres() { in_memory.div_ceil(20) } else { in_memory }
+}
+
 /// One of the stores.
 #[derive(Debug)]
 pub enum AnyStore {

@@ -123,10 +123,7 @@ impl Postgres {
                 // idle, a head that somebody made or took away meanwhile.
                 Err(error) => {
                     tries += 1;
-                    let again =
-                        matches!(error, Error::Conflict { .. }) || self.client.is_none() && tries == 1;
-                    self.client = None;
-                    if !again || tries >= LOAD_TRIES {
+                    if !matches!(error, Error::Conflict { .. }) || tries >= LOAD_TRIES {
                         return Err(error);
                     }
                 }
@@ -137,6 +134,7 @@ impl Postgres {
     fn try_begin(&mut self, keys: &BTreeSet<CollectionKey>, wants: &[Want]) -> Result<Open, Error> {
         let link = &self.shared.link;
         let open_still = self.client.take().filter(|client| !client.is_closed());
+        let was_open = open_still.is_some();
         let client = if let Some(client) = open_still {
             client
         } else {
@@ -146,6 +144,9 @@ impl Postgres {
         };
         let known = &self.known;
         let opened = link.wait(link.in_time(open(&client, &link.options, keys, known, wants)))?;
+        if opened.is_err() && was_open && client.is_closed() {
+            return Err(Error::Conflict { detail: "the connection had ended before it was used".to_owned() });
+        }
         // Kept only now: after a failure the state of the transaction is nobody's to guess.
         let (open, locked) = opened?;
         self.client = Some(client);

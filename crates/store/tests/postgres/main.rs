@@ -2,6 +2,7 @@
 
 mod lost;
 mod migrations;
+mod pooler;
 mod support;
 mod writers;
 
@@ -11,7 +12,7 @@ use tenure_store::conformance::{self, Server};
 use tenure_store::postgres::{Options, Postgres};
 
 /// Figures are always counted anew, so that they can be compared.
-fn exact() -> Options {
+pub(crate) fn exact() -> Options {
     Options { stats_ms: 0, ..Options::default() }
 }
 

@@ -16,11 +16,13 @@ fn want(collection: &str) -> Want {
 /// Overlapping batches over three collections, named in every order: no deadlock, no lost update, no gap.
 #[test]
 fn e09_overlapping_batches_of_several_writers_neither_clash_nor_deadlock() {
-    let url = Server::shared().database();
-    let (writers, rounds) = (4_usize, 60_usize);
+    overlap(&Server::shared().database(), 4);
+}
+
+pub(crate) fn overlap(url: &str, writers: usize) {
+    let rounds = 60_usize;
     std::thread::scope(|scope| {
         for writer in 0..writers {
-            let url = &url;
             scope.spawn(move || {
                 let mut store = Postgres::open(url, &Options::default()).expect("opens");
                 let actor = format!("writer-{writer}");
@@ -45,7 +47,7 @@ fn e09_overlapping_batches_of_several_writers_neither_clash_nor_deadlock() {
             });
         }
     });
-    let reader = Postgres::open(&url, &Options::default()).expect("opens").reader();
+    let reader = Postgres::open(url, &Options::default()).expect("opens").reader();
     for name in ["lock/a", "lock/b", "lock/c"] {
         let events = checked_events(&*reader, &key(name));
         let mut holder: BTreeMap<String, u64> = BTreeMap::new();

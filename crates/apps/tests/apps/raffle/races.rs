@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use tenure_apps::raffle::{Order, RaffleStatus, ReservationStatus};
 use tenure_core::{EndReason, Fact};
+use tenure_store::conformance::rounds;
 
 use super::world::{World, asked, taken};
 use crate::common::{code, keyed, person};
@@ -92,7 +93,7 @@ async fn r20_a_crash_at_any_commit_leaves_one_reservation_or_none() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r04_nothing_is_reserved_after_a_pause() {
     let mut refused = 0;
-    for _ in 0..300 {
+    for _ in 0..rounds(300) {
         let w = World::new().await;
         let asked = (0..4).map(|user| {
             let (raffles, who) = (w.raffles.clone(), person(&format!("u{user}")));
