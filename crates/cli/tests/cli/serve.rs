@@ -113,10 +113,14 @@ fn what_is_wrong_is_said_with_its_place() {
     let said = text(&check.stderr);
     assert_eq!(code(&check), 1);
     assert!(said.contains("lissen") && said.contains("did you mean listen?"), "{said}");
-    let served =
-        serve(folder.path()).args(["--database-url", "postgres://db/tenure"]).output().expect("runs");
-    assert_eq!(code(&served), 1);
-    assert!(text(&served.stderr).contains("not supported yet"), "{}", text(&served.stderr));
+    for (flag, url, says) in [
+        ("--database-url", "postgres://127.0.0.1:1/tenure", "cannot be reached"),
+        ("--redis", "redis://127.0.0.1:1", "set database_url too"),
+    ] {
+        let served = serve(folder.path()).args([flag, url]).output().expect("runs");
+        assert_eq!(code(&served), 1);
+        assert!(text(&served.stderr).contains(says), "{}", text(&served.stderr));
+    }
     let usage = tenure().args(["serve", "--lissen", "x"]).output().expect("runs");
     assert_eq!(code(&usage), 64);
 }
