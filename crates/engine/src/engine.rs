@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::feed::{Feed, From, Subscription};
 use crate::follow::{Follower, Wake};
-use crate::limits::{LANES_MAX, PULSE_MS};
+use crate::limits::{LANES_MAX, PULSE_MS, SAMPLE_MS_MAX};
 use crate::planted::Planted;
 use crate::queue::{Queue, Taken};
 use crate::turn::{News, Pending, Report, Turn};
@@ -134,9 +134,18 @@ impl Time {
         self.offset_ms.load(Ordering::Acquire)
     }
 
-    /// A shared store has just told its time.
-    pub(crate) fn heard(&self, now_ms: i64) {
-        self.offset_ms.store(now_ms - self.clock.now_ms(), Ordering::Release);
+    /// The clock that measures the time between two looks.
+    pub(crate) fn clock_ms(&self) -> i64 {
+        self.clock.now_ms()
+    }
+
+    /// A shared store has just told its time, when asked at this one of the clock. An answer that took long
+    /// may have been on its way for most of that: the next will be better.
+    pub(crate) fn heard(&self, now_ms: i64, asked_ms: i64) {
+        let clock_ms = self.clock.now_ms();
+        if clock_ms - asked_ms <= SAMPLE_MS_MAX {
+            self.offset_ms.store(now_ms - clock_ms, Ordering::Release);
+        }
         self.newest_ms.fetch_max(now_ms, Ordering::AcqRel);
     }
 }

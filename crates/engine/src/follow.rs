@@ -22,7 +22,7 @@ use crate::turn::News;
 /// Makes the follower look now.
 #[derive(Default)]
 pub(crate) struct Wake {
-    inner: Mutex<Woken>,
+    inner: Mutex<Asked>,
     changed: Condvar,
     /// How other nodes are told of commits here.
     hints: OnceLock<Arc<dyn Hints>>,
@@ -35,7 +35,7 @@ impl fmt::Debug for Wake {
 }
 
 #[derive(Debug, Default)]
-struct Woken {
+struct Asked {
     /// What the last look looked at.
     watched: BTreeSet<CollectionKey>,
     woken: bool,
@@ -142,9 +142,10 @@ impl Follower {
         let watched: Vec<CollectionKey> = watched.into_iter().cloned().collect();
         // Before looking: what is hinted at from here on may come too late for this look.
         self.wake.inner.lock().watched = watched.iter().cloned().collect();
+        let asked_ms = self.time.clock_ms();
         let pulse = self.reader.pulse(&watched, AHEAD_MS, DUE_MAX)?;
         if let Some(now_ms) = pulse.now_ms {
-            self.time.heard(now_ms);
+            self.time.heard(now_ms, asked_ms);
         }
         for due in pulse.due {
             let timer = Timer { at_ms: due.at_ms, claim: due.claim, collection: due.collection.clone() };

@@ -55,7 +55,7 @@ pub(super) fn start(shared: &Arc<Shared>, heard: Heard) -> Result<Arc<dyn Hints>
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "no hints between nodes for now; they look by themselves")
+                    tracing::warn!(%error, "no hints between nodes for now; they look by themselves");
                 }
             }
             sleep_until(Instant::now() + Duration::from_millis(HINT_RETRY_MS)).await;
