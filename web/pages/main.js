@@ -3,7 +3,7 @@
 import { preferredLanguage, setLanguage, t } from '../i18n/index.js';
 import { useClock } from '../elements/clock.js';
 import '../elements/index.js';
-import { Tenure } from '../sdk/tenure.js';
+import { Refused, Tenure } from '../sdk/tenure.js';
 import { fill, h } from './lib/dom.js';
 import { complain } from './lib/notice.js';
 import { Place } from './lib/place.js';
@@ -33,9 +33,10 @@ async function whoIsThere() {
 }
 
 async function signOut() {
+  // Asked first: where it fails, the page is still the page.
+  await tenure.signOut();
   place?.leave();
   place = undefined;
-  await tenure.signOut();
   session = undefined;
   go('/app/sign-in');
 }
@@ -59,6 +60,8 @@ async function show() {
   turn += 1;
   const mine = turn;
   place?.leave();
+  // A question belongs to the page that asked it.
+  for (const dialog of document.querySelectorAll('dialog')) if (dialog.open) dialog.close('');
   const { pathname: path, search } = location;
   const query = new URLSearchParams(search);
   const waiting = setTimeout(() => { if (mine === turn) fill(shell.main, skeleton()); }, SKELETON_AFTER_MS);
@@ -77,6 +80,11 @@ async function show() {
     focusStart();
   } catch (error) {
     if (mine !== turn) return;
+    // Signed out elsewhere, or the session is over: there is one thing to do next.
+    if (error instanceof Refused && error.status === 401 && session?.person) {
+      session = undefined;
+      return go(`/app/sign-in?next=${encodeURIComponent(path + search)}`, { replace: true });
+    }
     shell.show(session ?? { person: null, role: null, demo: [] }, path, 'plain');
     fill(shell.main, broken(error));
   } finally {

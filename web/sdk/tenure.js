@@ -103,8 +103,8 @@ export class Tenure {
       });
       const { http, own, clock, timers, page, tabs, activity } = this;
       const claim = new Claim(body, sentAt, { http, own, clock, timers, page, tabs, activity, watch }, options);
-      claim.on('lost', () => stop?.());
-      claim.on('ended', () => stop?.());
+      // Lost and ended claims close themselves.
+      claim.on('closed', () => stop?.());
       return claim;
     } catch (error) {
       stop?.();

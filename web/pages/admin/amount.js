@@ -2,7 +2,7 @@
 
 import { t } from '../../i18n/index.js';
 import { h, set, write } from '../lib/dom.js';
-import { money, parseMoney, plainMoney } from './money.js';
+import { money, parseMoney, plainMoney } from '../lib/money.js';
 
 export class AmountField {
   #label = h('span');
@@ -11,10 +11,11 @@ export class AmountField {
   element = h('label', { class: 'field amount' }, this.#label, this.input, this.#hint);
   #words = { label: '', hint: '' };
 
-  /** @param {string} name @param {() => string} currency */
-  constructor(name, currency) {
+  /** @param {string} name @param {() => string} currency @param {(minor: number, currency: string) => string} [shown] As the amounts around it. */
+  constructor(name, currency, shown = (minor, code) => money(minor, code)) {
     this.input.name = name;
     this.currency = currency;
+    this.shown = shown;
     this.input.addEventListener('input', () => this.#echo());
   }
 
@@ -50,6 +51,6 @@ export class AmountField {
   #echo() {
     const { minor } = this;
     set(this.input, 'aria-invalid', null);
-    write(this.#hint, minor === undefined ? this.#words.hint : t('admin.amount.read', { amount: money(minor, this.currency()) }));
+    write(this.#hint, minor === undefined ? this.#words.hint : t('admin.amount.read', { amount: this.shown(minor, this.currency()) }));
   }
 }

@@ -1,6 +1,7 @@
 // A button that copies.
 
 import { t } from '../../i18n/index.js';
+import { copyText } from '../lib/copy.js';
 import { h } from '../lib/dom.js';
 import { toast } from '../lib/notice.js';
 
@@ -13,10 +14,9 @@ import { toast } from '../lib/notice.js';
 export function copyable(text, what, look = '') {
   const shown = h('code', {}, text);
   const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(text);
+    if (await copyText(text)) {
       toast(t('admin.copied'), { kind: 'good' });
-    } catch {
+    } else {
       // Not every browser lets a page do that: then it is at least selected.
       getSelection()?.selectAllChildren(shown);
       toast(t('admin.copy_yourself'));

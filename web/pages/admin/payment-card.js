@@ -4,12 +4,12 @@ import { formatMoment } from '../../i18n/format.js';
 import { language, t } from '../../i18n/index.js';
 import { Refused } from '../../sdk/tenure.js';
 import { el, fill, h, set, write } from '../lib/dom.js';
+import { distinctMoney as money } from '../lib/money.js';
 import { ask, askWords, complain, toast, trying } from '../lib/notice.js';
 import { clockTime, drawAgo } from '../lib/times.js';
 import { AmountField } from './amount.js';
 import { copyable } from './copy.js';
 import { canApprove, canRefund, canReject, isLate, paymentPath, raffleOf, rafflePath, stateOf } from './model.js';
-import { money } from './money.js';
 
 /**
  * @typedef {import('./model.js').Payment} Payment
@@ -34,7 +34,7 @@ export class PaymentCard {
   #keptText = h('span');
   #left = el('tenure-countdown', { 'urgent-ms': 3_600_000 });
   #say = h('p', { class: 'note', role: 'alert' });
-  #amount = new AmountField('bank_amount', () => this.#payment.currency);
+  #amount = new AmountField('bank_amount', () => this.#payment.currency, money);
   #approve = h('button', { class: 'button primary', type: 'submit' });
   #reject = h('button', { class: 'button danger', type: 'button', onclick: () => { void this.#onReject(); } });
   #refund = h('button', { class: 'button', type: 'button', onclick: () => { void this.#onRefund(); } });

@@ -143,7 +143,11 @@ function allPayments(place) {
     }
 
     /** @param {string[]} states */
-    const rowsOf = (states) => states.flatMap((state) => fetched.get(state)?.rows ?? []);
+    const rowsOf = (states) => {
+      // Each state is asked for by itself: one that changed in between is in two answers.
+      const all = states.flatMap((state) => fetched.get(state)?.rows ?? []);
+      return [...new Map(all.map((payment) => [payment.id, payment])).values()];
+    };
 
     /** What the server just said of one, before it is asked again. @param {Payment} payment */
     function changed(payment) {
@@ -240,6 +244,7 @@ function allPayments(place) {
       draw();
     });
 
+    if (place.isLeft) return;
     searchable();
     place.onLeave(() => unsearch());
     await Promise.all([known.load(), load()]);

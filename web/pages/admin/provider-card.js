@@ -73,6 +73,8 @@ export class ProviderCard {
   #error = h('p', { class: 'bad', role: 'alert' });
   #save = h('button', { class: 'button primary', type: 'submit' });
   #cancel = h('button', { class: 'button', type: 'button', onclick: () => { this.#unfold(false); this.#edit.focus(); } });
+  /** As it was when the form was opened. @type {Provider} */
+  #opened;
   /** @type {Map<string, ReturnType<typeof fieldFor>>} */
   #fields = new Map();
   #form = h('form', { class: 'stack', hidden: true, onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); void trying(this.#save, () => this.#send()); } });
@@ -85,6 +87,7 @@ export class ProviderCard {
   constructor(place, provider, changed) {
     this.place = place;
     this.provider = provider;
+    this.#opened = provider;
     this.changed = changed;
     for (const name of ['name', 'description', 'priority', ...this.#config]) this.#fields.set(name, fieldFor(name));
     for (const name of ['name', 'priority']) set(this.#input(name), 'required', true);
@@ -150,7 +153,7 @@ export class ProviderCard {
     this.#foot.hidden = isOpen;
     if (!isOpen) return;
     mind(this.#form, this.#error, '');
-    const { name, description, priority, config } = this.provider;
+    const { name, description, priority, config } = this.#opened = this.provider;
     for (const [field, value] of Object.entries({ name, description, priority: String(priority) })) this.#input(field).value = value;
     for (const field of this.#config) {
       const kind = FIELDS[field];
@@ -183,7 +186,8 @@ export class ProviderCard {
     const config = {};
     for (const field of this.#config) {
       const kind = FIELDS[field];
-      const was = this.provider.config[field];
+      // Against what was shown when it was opened: what another changed meanwhile is not undone by this.
+      const was = this.#opened.config[field];
       if (kind?.isSwitch) {
         if (this.#input(field).checked !== (was === true)) config[field] = this.#input(field).checked;
       } else if (text(field) !== (kind?.isSecret ? '' : String(was ?? ''))) {
@@ -192,7 +196,13 @@ export class ProviderCard {
       }
     }
     try {
-      this.changed(await this.#patch({ name: text('name'), description: text('description'), priority: Number(text('priority')), ...(Object.keys(config).length > 0 && { config }) }));
+      /** @type {Record<string, unknown>} */
+      const wish = Object.keys(config).length > 0 ? { config } : {};
+      const { name, description, priority } = this.#opened;
+      if (text('name') !== name) wish.name = text('name');
+      if (text('description') !== description) wish.description = text('description');
+      if (Number(text('priority')) !== priority) wish.priority = Number(text('priority'));
+      this.changed(await this.#patch(wish));
     } catch (problem) {
       return mind(this.#form, this.#error, sayField(problem, (field) => FIELDS[field]), fieldOf(problem));
     }

@@ -22,7 +22,15 @@ export default function providersPage(place) {
     let providers = [];
     /** @type {Map<string, ProviderCard>} */
     const cards = new Map();
-    const load = async () => { ({ providers } = await place.get('/admin/payment-providers')); };
+    const load = async () => {
+      const known = new Map(providers.map((one) => [one.code, one]));
+      const { providers: told } = await place.get('/admin/payment-providers');
+      // What was changed here meanwhile is newer than a list that was asked for before.
+      providers = told.map((/** @type {Provider} */ one) => {
+        const own = known.get(one.code);
+        return own && own.version > one.version ? own : one;
+      });
+    };
 
     const what = h('p', { class: 'soft' });
     const open = h('button', { class: 'button', type: 'button', 'aria-expanded': 'false', onclick: () => unfold(form.hidden) });

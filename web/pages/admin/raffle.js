@@ -4,19 +4,19 @@ import { formatMoment } from '../../i18n/format.js';
 import { language, t } from '../../i18n/index.js';
 import { Refused } from '../../sdk/tenure.js';
 import { el, fill, h, keyed, set, write } from '../lib/dom.js';
+import { holds } from '../lib/draw.js';
 import { freshly } from '../lib/fresh.js';
+import { money } from '../lib/money.js';
 import { ask, complain, toast, trying } from '../lib/notice.js';
 import { clockTime, drawAgo, keepAgo } from '../lib/times.js';
 import { copyable } from './copy.js';
 import { drawProgress, figure, progress } from './counts.js';
-import { holds } from './draw.js';
 import { isOffice, office } from './frame.js';
 import { collectionOf, RAFFLE_STATUSES } from './model.js';
-import { money } from './money.js';
 
 /**
  * @typedef {import('./model.js').Raffle} Raffle
- * @typedef {import('./draw.js').Draw} Draw
+ * @typedef {import('../lib/draw.js').Draw} Draw
  * @typedef {import('../../sdk/tenure.js').ClaimRow} ClaimRow
  * @typedef {import('../../i18n/index.js').Key} Key
  * @typedef {import('../lib/place.js').Place} Place

@@ -3,13 +3,13 @@
 import { language, t } from '../../i18n/index.js';
 import { fill, h, keyed, set, write } from '../lib/dom.js';
 import { freshly } from '../lib/fresh.js';
+import { CURRENCIES, money } from '../lib/money.js';
 import { toast, trying } from '../lib/notice.js';
 import { clockTime } from '../lib/times.js';
 import { AmountField } from './amount.js';
 import { drawProgress, progress } from './counts.js';
 import { office } from './frame.js';
 import { collectionOf, RAFFLE_STATUSES, rafflePath } from './model.js';
-import { CURRENCIES, money } from './money.js';
 import { fieldOf, mind, sayField } from './refusals.js';
 
 /**
@@ -167,6 +167,7 @@ export default function rafflesPage(place) {
       }
     }
 
+    if (place.isLeft) return;
     searchable();
     place.onLeave(() => unsearch());
     await load();

@@ -67,7 +67,13 @@ export function write(element, text) {
 export function keyed(parent, rows, keyOf, make, draw) {
   /** @type {Map<string, HTMLElement>} */
   const old = new Map();
-  for (const child of parent.children) old.set(/** @type {HTMLElement} */ (child).dataset.key ?? '', /** @type {HTMLElement} */ (child));
+  const wanted = new Set(rows.map(keyOf));
+  // What goes, goes first: what comes after it then need not move, and keeps its focus.
+  for (const child of /** @type {HTMLElement[]} */ ([...parent.children])) {
+    const key = child.dataset.key ?? '';
+    if (wanted.has(key) && !old.has(key)) old.set(key, child);
+    else child.remove();
+  }
   let before = parent.firstElementChild;
   for (const row of rows) {
     const key = keyOf(row);
@@ -81,5 +87,4 @@ export function keyed(parent, rows, keyOf, make, draw) {
     if (element === before) before = before.nextElementSibling;
     else parent.insertBefore(element, before);
   }
-  for (const element of old.values()) element.remove();
 }

@@ -1,6 +1,7 @@
 // What stands around every page: the bar with its switches, the rail for those who work here, and the outlet.
 
 import { language, languageEvents, languageNames, languages, setLanguage, t } from '../../i18n/index.js';
+import { now } from '../../elements/clock.js';
 import { el, fill, h, set, write } from './dom.js';
 import { partsFor } from './parts.js';
 
@@ -11,6 +12,9 @@ const THEME = 'tenure.theme';
 const THEMES = /** @type {const} */ (['auto', 'light', 'dark']);
 /** @type {Record<string, Key>} */
 const THEME_TEXTS = { auto: 'theme.auto', light: 'theme.light', dark: 'theme.dark' };
+
+/** When that was, on the clock that elements count on. @param {number} ageMs */
+export const heardAt = (ageMs) => new Date(now() - ageMs).toISOString();
 
 export class Shell {
   #name = h('span', { class: 'place' });
@@ -129,7 +133,7 @@ export class Shell {
     if (!watch) return;
     set(this.#live, 'state', watch.status.state);
     const age = watch.ageMs;
-    set(this.#live, 'updated-at', age === undefined ? undefined : new Date(Date.now() - age).toISOString());
+    set(this.#live, 'updated-at', age === undefined ? undefined : heardAt(age));
   }
 
   /** @param {string} theme */

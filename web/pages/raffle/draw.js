@@ -4,13 +4,14 @@ import { language, t } from '../../i18n/index.js';
 import { formatNumber } from '../../i18n/format.js';
 import { part } from '../../sdk/src/http.js';
 import { fill, h, set, write } from '../lib/dom.js';
+import { canCheck, holds } from '../lib/draw.js';
 import { trying } from '../lib/notice.js';
 import { facts } from './frame.js';
 import { dayOf, padded } from './model.js';
 
 /**
  * @typedef {import('./model.js').Raffle} Raffle
- * @typedef {{raffle_id: string, seed_hash: string, seed: string, sold: number[], sold_hash: string, winner: number, drawn_at: string}} Draw
+ * @typedef {import('../lib/draw.js').Draw} Draw
  */
 
 export class DrawPanel {
@@ -51,7 +52,7 @@ export class DrawPanel {
     const check = h('button', { class: 'button', type: 'button', onclick: () => { void this.#verify(raffle, chars, check); } }, t('buy.draw.again'));
     fill(this.#body, h('p', { class: 'small-text' }, isDrawn ? t('buy.draw.how') : t('buy.draw.bound')),
       facts([[t('buy.draw.seed_hash'), code(bound)], ...this.#rows()]),
-      isDrawn && this.#draw && h('div', { class: 'row' }, check,
+      isDrawn && this.#draw && canCheck() && h('div', { class: 'row' }, check,
         h('p', { class: this.#holds === false ? 'bad' : 'good', role: 'status' }, this.#holds === undefined ? '' : this.#holds ? t('buy.draw.holds') : t('buy.draw.fails'))),
       isDrawn && h('p', { class: 'small-text' }, t('buy.draw.command'), h('br'),
         code(`tenure raffle verify ${location.origin}/raffles/${raffle.id}/draw --seed-hash ${bound}`)));
@@ -74,6 +75,7 @@ export class DrawPanel {
       this.#draw = await this.place.get(`/raffles/${part(raffle.id)}/draw`);
     } catch {
       // The winner is known without it; the next drawing tries again.
+      this.#drawn = '';
       return;
     }
     this.draw(raffle, chars);
@@ -83,7 +85,7 @@ export class DrawPanel {
   async #verify(raffle, chars, button) {
     const draw = this.#draw;
     if (!draw) return;
-    await trying(button, async () => { this.#holds = (await holds(draw)) && draw.seed_hash === raffle.seed_hash && draw.winner === raffle.winner; });
+    await trying(button, async () => { this.#holds = (await holds(draw, raffle.seed_hash)) && draw.winner === raffle.winner; });
     this.draw(raffle, chars);
     this.#body.querySelector('button')?.focus();
   }
@@ -91,32 +93,3 @@ export class DrawPanel {
 
 /** @param {string} text */
 const code = (text) => h('code', {}, text);
-
-/**
- * Does the draw again, here: the seed is the one that was bound, the list is the one that was drawn from, and the
- * seed picks this number of it.
- * @param {Draw} draw
- */
-export async function holds({ seed, seed_hash, sold, sold_hash, winner }) {
-  const seedBytes = Uint8Array.from(seed.match(/../g) ?? [], (two) => Number.parseInt(two, 16));
-  const listHash = await sha256(new TextEncoder().encode(sold.map((number) => `${number}\n`).join('')));
-  if (hex(await sha256(seedBytes)) !== seed_hash || hex(listHash) !== sold_hash || sold.length === 0) return false;
-  if (sold.some((number, index) => index > 0 && number <= (sold[index - 1] ?? 0))) return false;
-  const count = BigInt(sold.length);
-  // The incomplete last run of values below 2^64 would favour the first numbers: it is skipped.
-  const fair = (1n << 64n) - ((1n << 64n) % count);
-  for (let round = 0n; ; round += 1n) {
-    const block = new Uint8Array(72);
-    block.set(seedBytes);
-    block.set(listHash, 32);
-    new DataView(block.buffer).setBigUint64(64, round);
-    const value = new DataView((await sha256(block)).buffer).getBigUint64(0);
-    if (value < fair) return sold[Number(value % count)] === winner;
-  }
-}
-
-/** @param {Uint8Array<ArrayBuffer>} bytes */
-const sha256 = async (bytes) => new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
-
-/** @param {Uint8Array} bytes */
-const hex = (bytes) => [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('');

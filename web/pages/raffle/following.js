@@ -1,7 +1,9 @@
 // One reservation, followed: fetched again when its numbers change, when its time is up, when the page is seen
 // again, and now and then, since what another tab does to it is no event.
 
+import { Backoff } from '../../sdk/src/backoff.js';
 import { part } from '../../sdk/src/http.js';
+import { Refused } from '../../sdk/tenure.js';
 import { freshly } from '../lib/fresh.js';
 import { RaffleLive } from './live.js';
 
@@ -11,8 +13,28 @@ import { RaffleLive } from './live.js';
  */
 
 const LOOK_EVERY_MS = 5_000;
-/** At the deadline our clock may be a little ahead of the server's. */
+/** At the deadline our clock may be a little ahead of the server's; or nobody answers, for longer. */
 const AGAIN_MS = 300;
+const AGAIN_MS_MAX = 5_000;
+
+/**
+ * Time is up, says our clock: asks until the server says so too, less and less often, and not where it refuses.
+ * @param {Place} place
+ * @param {() => Promise<boolean>} ask Whether the server has noticed.
+ */
+export async function untilNoticed(place, ask) {
+  const pauses = new Backoff({ firstMs: AGAIN_MS, maxMs: AGAIN_MS_MAX });
+  while (!place.isLeft) {
+    try {
+      if (document.hidden === false && await ask()) return;
+    } catch (error) {
+      // Otherwise the bar says how the connection is.
+      if (error instanceof Refused && !error.isPassing) return;
+    }
+    const pauseMs = pauses.next();
+    await new Promise((resolve) => { setTimeout(resolve, pauseMs); });
+  }
+}
 
 export class Following {
   /** @type {Reservation} */
@@ -37,16 +59,14 @@ export class Following {
     place.onLeave(place.tenure.page.on('back', () => this.refresh()));
   }
 
-  /** Its time is up, says our clock: asked until the server says so too. */
-  async timeUp() {
+  /** Its time is up, says our clock. */
+  timeUp() {
     const { phase, expires_at: end } = this.reservation;
-    try {
+    return untilNoticed(this.place, async () => {
       await this.#fetch();
-    } catch {
-      // The bar says how the connection is.
-    }
-    const isSame = this.reservation.phase === phase && this.reservation.expires_at === end;
-    if (isSame && this.reservation.status === 'pending' && !this.place.isLeft) setTimeout(() => { void this.timeUp(); }, AGAIN_MS);
+      const isSame = this.reservation.phase === phase && this.reservation.expires_at === end;
+      return !isSame || this.reservation.status !== 'pending';
+    });
   }
 
   /** An answer to something that we did. @param {Reservation} told */

@@ -46,6 +46,8 @@ export class RaffleLive extends Emitter {
   /** Begins, until the page is left. @param {{isShown?: boolean}} [options] The bar shows how this connection is. */
   start({ isShown = true } = {}) {
     const { place } = this;
+    // Whoever has gone while it loaded is not followed by a socket.
+    if (place.isLeft) return this;
     const { tenure } = place;
     const nudge = () => this.#stream.nudge();
     tenure.own.onJump.add(nudge);
@@ -172,12 +174,15 @@ export class RaffleLive extends Emitter {
       const stop = new AbortController();
       /** @type {unknown} */
       let timer;
+      // One round at a time: each sets the timer for the next.
+      let isAsking = false;
       // What is read here has no place in the socket's order: that begins with a snapshot.
       this.#from = undefined;
       this.#etag = undefined;
-      const later = () => { timer = http.timers.set(round, POLL_MS); };
+      const later = () => { isAsking = false; timer = http.timers.set(round, POLL_MS); };
       const round = async () => {
         if (document.hidden) return later();
+        isAsking = true;
         try {
           const headers = this.#etag ? { 'if-none-match': this.#etag } : undefined;
           const { body, headers: answered } = await http.ask('GET', `${this.path}/numbers`, { headers, signal: stop.signal });
@@ -191,10 +196,15 @@ export class RaffleLive extends Emitter {
           }
           ears.alive();
         }
-        later();
+        if (!stop.signal.aborted) later();
       };
       void round();
-      return { close: () => { http.timers.clear(timer); stop.abort(); }, probe: () => { http.timers.clear(timer); void round(); } };
+      const probe = () => {
+        if (isAsking) return;
+        http.timers.clear(timer);
+        void round();
+      };
+      return { close: () => { http.timers.clear(timer); stop.abort(); }, probe };
     };
   }
 

@@ -6,6 +6,8 @@ import { Refused, Unreachable } from '../../sdk/tenure.js';
 import { part, unique } from '../../sdk/src/http.js';
 import { say } from '../lib/say.js';
 
+export { money } from '../lib/money.js';
+
 /**
  * @typedef {import('../../i18n/index.js').Key} Key
  * @typedef {import('../lib/place.js').Place} Place
@@ -90,37 +92,6 @@ export const reservationStatus = ({ status, phase }) => RESERVATION_STATUSES[sta
 
 /** Who may buy. @param {string | null} role */
 export const canBuy = (role) => role === 'editor' || role === 'admin';
-
-/** The language with the person's country, whose way to write amounts it is. */
-const locale = () => navigator.languages.find((one) => one.split('-')[0] === language()) ?? language();
-
-/** An amount as people read it. @param {number} minor @param {string} currency */
-export function money(minor, currency) {
-  const format = new Intl.NumberFormat(locale(), { style: 'currency', currency, currencyDisplay: 'narrowSymbol' });
-  return format.format(minor / 10 ** digitsOf(currency));
-}
-
-/** How many digits of a minor amount stand behind the point. @param {string} currency */
-export function digitsOf(currency) {
-  return new Intl.NumberFormat('en', { style: 'currency', currency }).resolvedOptions().maximumFractionDigits ?? 2;
-}
-
-/** An amount as one types it: plain digits and a point. @param {number} minor @param {string} currency */
-export const plainAmount = (minor, currency) => (minor / 10 ** digitsOf(currency)).toFixed(digitsOf(currency));
-
-/**
- * An amount that somebody typed, in minor units: `1000`, `1000.00`, `1.000,00`, `₡1,000.00`. The last sign is the
- * decimal one if it has the currency's digits behind it.
- * @param {string} text @param {string} currency @returns {number | undefined}
- */
-export function minorOf(text, currency) {
-  const digits = digitsOf(currency);
-  const plain = text.replace(/[^\d.,]/g, '');
-  const [, whole = '', fraction = ''] = new RegExp(`^(.*?)(?:[.,](\\d{1,${Math.max(1, digits)}}))?$`).exec(plain) ?? [];
-  const isDecimal = digits > 0 && fraction !== '';
-  const minor = Number(`${(isDecimal ? whole : plain).replace(/[.,]/g, '')}${(isDecimal ? fraction : '').padEnd(digits, '0')}`);
-  return Number.isSafeInteger(minor) && minor > 0 ? minor : undefined;
-}
 
 /** How many digits a number has on the grid: of a hundred only the last one has three. @param {number} count */
 export const widthOf = (count) => Math.max(1, String(count - 1).length);

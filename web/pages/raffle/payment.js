@@ -7,7 +7,7 @@ import { el, fill, h, set, write } from '../lib/dom.js';
 import { freshly } from '../lib/fresh.js';
 import { style } from '../lib/style.js';
 import { closeBank, openBank } from './bank.js';
-import { Following } from './following.js';
+import { Following, untilNoticed } from './following.js';
 import { Alarm, chips, facts, ways } from './frame.js';
 import { change, dayOf, explain, money, phaseMs, rafflePage, rememberPayment, reservationPage } from './model.js';
 import { Transfer } from './transfer.js';
@@ -30,8 +30,6 @@ const SOON = ['created', 'requires_action', 'processing', 'unknown'];
 const SOON_MS = 1_500;
 /** A person decides. */
 const LATER_MS = 5_000;
-/** At the deadline our clock may be a little ahead of the server's. */
-const AGAIN_MS = 300;
 
 /** @type {Record<string, Look>} */
 const LOOKS = {
@@ -90,7 +88,7 @@ class PaymentPage {
     this.alarm = new Alarm(place);
     this.timer = el('tenure-countdown', { shape: 'bar' });
     this.timerBox = h('div', { class: 'card timer-box' }, h('p', { class: 'small-text soft' }), this.timer);
-    this.outcome = h('div', { class: 'outcome big', role: 'status' });
+    this.outcome = h('div', { class: 'unseen', role: 'status' });
     this.transfer = new Transfer(place, (told) => this.#take(told));
     this.summary = h('section', { class: 'card stack summary' });
     this.note = h('p', { class: 'note small-text bad', role: 'alert' });
@@ -138,13 +136,10 @@ class PaymentPage {
   async #timeUp() {
     const { state, expires_at: end } = this.payment;
     if (!SOON.includes(state)) return this.following.timeUp();
-    try {
+    return untilNoticed(this.place, async () => {
       this.#take(await this.place.get(this.path));
-    } catch {
-      // The bar says how the connection is.
-    }
-    const isSame = this.payment.state === state && this.payment.expires_at === end;
-    if (isSame && !this.place.isLeft) setTimeout(() => { void this.#timeUp(); }, AGAIN_MS);
+      return this.payment.state !== state || this.payment.expires_at !== end;
+    });
   }
 
   async #cancel() {
@@ -208,15 +203,20 @@ class PaymentPage {
     const { state, reason, expires_at: end } = this.payment;
     const { kind, says, next } = LOOKS[state] ?? /** @type {Look} */ (LOOKS.unknown);
     const { reservation } = this.following;
-    this.outcome.hidden = isManual && state === 'requires_action';
     const why = (state === 'failed' || state === 'expired') && reason ? REASONS[reason] : undefined;
     const canRetry = reservation.status === 'pending';
     const more = next !== 'pay.failed.next' || canRetry ? next : 'pay.failed.over';
     const lines = [t(says), why && t(why), t(more, { day: dayOf(end ?? reservation.server_time) })];
     if (state === 'failed' && reason && !why) lines.splice(1, 0, t('pay.why.code', { code: reason }));
-    const word = lines.join('|');
+    const isSilent = isManual && state === 'requires_action';
+    const word = isSilent ? '' : lines.join('|');
     if (this.outcome.dataset.says === word) return;
     this.outcome.dataset.says = word;
+    // Never hidden: what is not there when it changes is not read out.
+    if (isSilent) {
+      set(this.outcome, 'class', 'unseen');
+      return void fill(this.outcome);
+    }
     set(this.outcome, 'class', `outcome big ${kind}`);
     const [first, ...rest] = lines;
     fill(this.outcome, h('b', {}, first), rest.map((line) => line && h('span', {}, line)));

@@ -8,6 +8,7 @@ import { freshly } from '../lib/fresh.js';
 import { ask, toast } from '../lib/notice.js';
 import { style } from '../lib/style.js';
 import { DrawPanel } from './draw.js';
+import { untilNoticed } from './following.js';
 import { ways } from './frame.js';
 import { RaffleLive } from './live.js';
 import { browserSession, canBuy, change, dayOf, explain, listed, money, padded, PICKS_MAX, RAFFLE_STATUSES, reservationPage, unavailable, widthOf } from './model.js';
@@ -27,9 +28,6 @@ const LOOK_EVERY_MS = 5_000;
 const DOUBT_AFTER_MS = 1_000;
 /** What is taken within this time is said in one sentence. */
 const TOGETHER_MS = 1_500;
-/** At the deadline our clock may be a little ahead of the server's. */
-const AGAIN_MS = 300;
-
 export const layout = 'buyer';
 
 /** @param {Place} place */
@@ -382,13 +380,13 @@ class RafflePage {
     const reservation = this.#reservation;
     if (!reservation || reservation.phase !== 'selection') return this.refresh();
     /** @type {Reservation} */
-    const now = await this.place.get(`/reservations/${part(reservation.id)}`).catch(() => reservation);
+    let now = reservation;
+    await untilNoticed(this.place, async () => {
+      now = await this.place.get(`/reservations/${part(reservation.id)}`);
+      return now.status !== 'pending' || now.phase !== 'selection' || this.#reservation?.id !== reservation.id;
+    });
     if (this.place.isLeft || this.#reservation?.id !== reservation.id) return;
-    if (now.status !== 'pending') return this.refresh();
-    if (now.phase === 'selection') {
-      setTimeout(() => { void this.#timeUp(); }, AGAIN_MS);
-      return;
-    }
+    if (now.status !== 'pending' || now.phase === 'selection') return this.refresh();
     this.#reservation = now;
     this.draw();
     this.place.go(`${reservationPage(now.id)}?from=selection`);

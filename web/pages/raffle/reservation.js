@@ -21,6 +21,9 @@ import { openBank } from './bank.js';
  * @typedef {import('./model.js').Payment} Payment
  */
 
+/** States in which there is nothing to go on with. */
+const OVER = ['failed', 'expired', 'canceled'];
+
 export const layout = 'buyer';
 
 /** @param {Place} place */
@@ -46,7 +49,7 @@ class CheckoutPage {
     this.alarm = new Alarm(place);
     this.timer = el('tenure-countdown', { shape: 'bar' });
     this.timerBox = h('div', { class: 'card timer-box' }, h('p', { class: 'small-text soft' }), this.timer);
-    this.outcome = h('div', { class: 'outcome', role: 'status' });
+    this.outcome = h('div', { class: 'unseen', role: 'status' });
     this.summary = h('section', { class: 'card stack summary' });
     this.legend = h('legend');
     this.list = h('div', { class: 'choices' });
@@ -105,12 +108,14 @@ class CheckoutPage {
   /** Back to the payment that is under way. */
   async #resume() {
     const { reservation } = this.following;
-    const known = paymentOf(reservation.id);
-    if (known) return this.place.go(paymentPage(known));
-    // Begun in another browser. Whoever asks for another one is told which is open.
-    const choice = this.choices[0];
-    if (!choice || reservation.phase !== 'paying') return undefined;
     return this.#with(this.resume, async () => {
+      const known = paymentOf(reservation.id);
+      const open = known && await this.place.get(`/payments/${part(known)}`);
+      if (open && !OVER.includes(open.state)) return this.place.go(paymentPage(open.id));
+      // Begun in another browser. Whoever asks for another one is told which is open: only while one is.
+      this.following.take(await this.place.get(`/reservations/${part(reservation.id)}`));
+      const choice = this.choices[0];
+      if (!choice || this.following.reservation.phase !== 'paying') return;
       const payment = await this.#start(reservation.id, choice.code);
       rememberPayment(reservation.id, payment.id);
       this.place.go(paymentPage(payment.id));
@@ -199,12 +204,15 @@ class CheckoutPage {
           : phase === 'paying' ? ['plain', t('buy.outcome.paying'), t('buy.outcome.paying.next'), undefined]
             : phase === 'verification' ? ['plain', t('buy.outcome.verification'), t('buy.outcome.verification.next', { day: until }), undefined]
               : !this.isOwn ? ['plain', t('buy.outcome.other'), '', undefined] : undefined;
-    this.outcome.hidden = !says;
     const word = says ? says.slice(0, 3).join('|') : '';
     // Said anew only when it is something else.
     if (this.outcome.dataset.says === word) return;
     this.outcome.dataset.says = word;
-    if (!says) return;
+    // Never hidden: what is not there when it changes is not read out.
+    if (!says) {
+      set(this.outcome, 'class', 'unseen');
+      return void fill(this.outcome);
+    }
     const [kind, text, next, link] = says;
     set(this.outcome, 'class', `outcome ${kind}`);
     fill(this.outcome, h('b', {}, text), next && h('span', {}, next), link);

@@ -3,8 +3,10 @@
 import { t } from '../../i18n/index.js';
 import { part } from '../../sdk/src/http.js';
 import { Refused } from '../../sdk/tenure.js';
+import { copyText } from '../lib/copy.js';
 import { fill, h, set, write } from '../lib/dom.js';
-import { change, explain, minorOf, money, plainAmount } from './model.js';
+import { money, parseMoney, plainAmount, plainMoney } from '../lib/money.js';
+import { change, explain } from './model.js';
 
 /**
  * @typedef {import('../lib/place.js').Place} Place
@@ -60,7 +62,7 @@ export class Transfer {
     this.element.hidden = !isShown;
     const { instructions } = payment;
     if (!isShown || !instructions) return;
-    if (!this.#payment) this.#fields.amount.value = plainAmount(payment.amount_minor, payment.currency);
+    if (!this.#payment) this.#fields.amount.value = plainMoney(payment.amount_minor, payment.currency, false);
     this.#payment = payment;
     this.#drawTexts();
     const word = `${document.documentElement.lang}|${payment.id}`;
@@ -92,7 +94,7 @@ export class Transfer {
   #copied(name, shown, text, look) {
     const button = h('button', { class: 'button copy-it', type: 'button', 'aria-label': t('sinpe.copy.label', { what: name }) }, t('sinpe.copy'));
     button.addEventListener('click', async () => {
-      const isDone = await copy(text);
+      const isDone = await copyText(text);
       write(this.#said, isDone ? t('sinpe.copied.label', { what: name }) : t('sinpe.copy.failed'));
       if (!isDone) return;
       write(button, t('sinpe.copied'));
@@ -110,8 +112,9 @@ export class Transfer {
     const payment = this.#payment;
     if (!payment || this.#button.getAttribute('aria-busy') === 'true') return;
     const fields = this.#fields;
-    const amount = minorOf(fields.amount.value, payment.currency);
-    if (amount === undefined) return this.#wrong(t('sinpe.wrong.amount'), fields.amount);
+    const amount = parseMoney(fields.amount.value, payment.currency);
+    // Nobody tells that nothing was sent.
+    if (!amount) return this.#wrong(t('sinpe.wrong.amount'), fields.amount);
     this.#wrong('');
     this.#button.setAttribute('aria-busy', 'true');
     try {
@@ -146,22 +149,4 @@ export class Transfer {
     this.#note.hidden = text === '';
     field?.focus();
   }
-}
-
-/** @param {string} text */
-async function copy(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    return true;
-  } catch {
-    // Not on a page without TLS: as it was done before.
-  }
-  const field = h('textarea', { class: 'unseen', '.value': text, 'aria-hidden': 'true' });
-  const before = document.activeElement;
-  document.body.append(field);
-  field.select();
-  const isDone = document.execCommand('copy');
-  field.remove();
-  if (before instanceof HTMLElement) before.focus();
-  return isDone;
 }

@@ -58,9 +58,9 @@ export class Tray {
 
   /** What just happened, until something else does. @param {string} text @param {'bad' | 'plain' | 'good'} [kind] */
   note(text, kind = 'plain') {
+    // Never hidden: what is not there when it changes is not read out.
+    set(this.#note, 'class', text === '' ? 'unseen' : `note small-text ${kind}`);
     write(this.#note, text);
-    set(this.#note, 'class', `note small-text ${kind}`);
-    this.#note.hidden = text === '';
   }
 
   /** @param {Shown} shown */

@@ -74,6 +74,7 @@ const BEAT_MIN_MS = 1_000;
  *   idle: {why: 'inactive' | 'max_hold', expiresAt: string}, uncertain: {why: 'deadline' | 'check'},
  *   lost: Lost, ended: {reason: string}, nudged: {from: Person, message: string | null, at: string},
  *   advanced: {phase: string, expiresAt: string}, change: {state: ClaimState},
+ *   closed: {},
  * }>}
  */
 export class Claim extends Emitter {
@@ -85,6 +86,7 @@ export class Claim extends Emitter {
   /** @type {'inactive' | 'max_hold' | undefined} */ #restsFor;
   /** The last try got no answer. */ #isFailing = false;
   /** We are ending it ourselves. */ #isEnding = false;
+  /** Nobody here follows it any more: whatever is still answered changes nothing. */ #isClosed = false;
   /** How the stream said it ended meanwhile. @type {TenureEvent | undefined} */ #endedBy;
   /** @type {Promise<void> | undefined} */ #beating;
   /** @type {Record<string, unknown>} */ #timers = {};
@@ -181,9 +183,12 @@ export class Claim extends Emitter {
 
   /** Stops following it, without letting go. */
   close() {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     for (const stop of this.#stops.splice(0)) stop();
     for (const name of Object.keys(this.#timers)) this.#unset(name);
     this.around.tabs.leave(this.id);
+    this.emit('closed', {});
   }
 
   #path(verb = '') {
@@ -296,14 +301,14 @@ export class Claim extends Emitter {
       const { body, sentAt } = await http.ask('POST', this.#path('/heartbeat'), {
         body: { token: this.token, ...idle }, timeoutMs,
       });
-      if (this.isOver) return;
+      if (this.isOver || this.#isClosed) return;
       this.#isFailing = false;
       this.row = { ...this.row, expires_at: body.expires_at };
       this.#grant(sentAt, body.expires_in_ms);
       tabs.use(this.id, body.expires_in_ms);
       this.#answered(body);
     } catch (error) {
-      if (!this.isOver) this.#unanswered(error);
+      if (!this.isOver && !this.#isClosed) this.#unanswered(error);
     }
   }
 
@@ -357,6 +362,7 @@ export class Claim extends Emitter {
 
   /** Sets the timers for what comes next. */
   #plan() {
+    if (this.#isClosed) return;
     const { own, page, activity, random = Math.random } = this.around;
     const now = own.now();
     this.#unset('beat');
@@ -477,6 +483,7 @@ export class Claim extends Emitter {
    * @param {() => void} run
    */
   #set(name, ms, run) {
+    if (this.#isClosed) return;
     this.#unset(name);
     this.#timers[name] = this.around.timers.set(run, Math.max(0, ms));
   }

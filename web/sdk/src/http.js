@@ -109,6 +109,7 @@ export class Http {
   async #once(method, path, call) {
     const stop = new AbortController();
     const abort = () => stop.abort();
+    if (call.signal?.aborted) abort();
     call.signal?.addEventListener('abort', abort);
     const timer = this.timers.set(abort, call.timeoutMs ?? TIMEOUT_MS);
     try {

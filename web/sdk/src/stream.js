@@ -97,10 +97,12 @@ export class Stream extends Emitter {
     this.#say({ state: 'opening', way });
     let spoke = false;
     const mine = (/** @type {() => void} */ act) => () => { if (turn === this.turn) act(); };
-    const heard = () => {
+    const heard = (isAll = true) => {
       this.heardAt = this.own.now();
       this.failures = 0;
       this.backoff.reset();
+      // Between two answers what is shown grows old: whoever says how old hears of each.
+      if (spoke && isAll && way === 'poll') this.#say(this.status);
       if (spoke) return;
       spoke = true;
       this.timers.clear(this.timer);
@@ -116,7 +118,7 @@ export class Stream extends Emitter {
         this.emit('snapshot', snapshot);
         heard();
       })(),
-      event: (event, epoch) => mine(() => { if (this.#take(event, epoch)) heard(); })(),
+      event: (event, epoch) => mine(() => { if (this.#take(event, epoch)) heard(false); })(),
       closed: (why) => mine(() => this.#failed(way, spoke, why))(),
     });
   }

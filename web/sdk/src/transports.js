@@ -131,8 +131,10 @@ export function pollWay(http, collection, { everyMs, isVisible }) {
     let cursor = from;
     /** @type {unknown} */
     let timer;
+    // One round at a time: each sets the timer for the next.
+    let isAsking = false;
     const close = () => { http.timers.clear(timer); stop.abort(); };
-    const later = () => { timer = http.timers.set(round, everyMs); };
+    const later = () => { isAsking = false; timer = http.timers.set(round, everyMs); };
     const look = async () => {
       if (!cursor) {
         const snapshot = await readSnapshot(http, path, stop.signal);
@@ -154,9 +156,10 @@ export function pollWay(http, collection, { everyMs, isVisible }) {
     const round = async () => {
       // A page that nobody sees asks nothing.
       if (!isVisible()) return later();
+      isAsking = true;
       try {
         await look();
-        later();
+        if (!stop.signal.aborted) later();
       } catch (error) {
         if (stop.signal.aborted) return;
         if (error instanceof Refused && error.code === 'resync') {
@@ -168,7 +171,12 @@ export function pollWay(http, collection, { everyMs, isVisible }) {
       }
     };
     round();
-    return { close, probe: () => { http.timers.clear(timer); round(); } };
+    const probe = () => {
+      if (isAsking) return;
+      http.timers.clear(timer);
+      round();
+    };
+    return { close, probe };
   };
 }
 

@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { NotHeld } from '../src/errors.js';
-import { channels, makeWorld, refused, settle, Time, unreachable } from './helpers/world.js';
+import { Tenure } from '../tenure.js';
+import { channels, iso, makeWorld, refused, settle, Time, unreachable } from './helpers/world.js';
 
 const lost = (more) => refused(410, { code: 'lost', reason: 'expired', holder: null, ...more });
 
@@ -109,7 +110,7 @@ test('events_of_other_claims_change_nothing', () => {
   assert.equal(claim.state, 'held');
 });
 
-test('t18_a_request_to_let_go_is_told_and_changes_nothing', () => {
+test('t18_a_request_to_answerItgo_is_told_and_changes_nothing', () => {
   const { tell, told, claim } = makeWorld();
   tell({ type: 'release_requested', message: 'please' });
   const nudged = told.find(({ name }) => name === 'nudged');
@@ -309,4 +310,65 @@ test('e07_the_time_left_is_the_servers_whatever_this_machine_shows', async () =>
   clock.note(time.now(), time.now(), time.now() + ahead);
   claim.row = { ...claim.row, expires_at: new Date(time.now() + ahead + 60_000).toISOString() };
   assert.equal(claim.leftMs, 60_000);
+});
+
+/** Closes it while a beat is under way, then lets that be answered. */
+async function closeDuringBeat(answer) {
+  const open = channels();
+  const time = new Time();
+  const said = [];
+  open().on((message) => said.push(message.type));
+  const world = makeWorld({ time, channel: open() });
+  world.claim.on('closed', () => said.push('closed'));
+  let answerIt = () => {};
+  world.server.script = [{ wait: new Promise((resolve, reject) => { answerIt = () => (answer instanceof Error ? reject(answer) : resolve()); }), ...answer }];
+  await time.pass(11_000);
+  assert.equal(world.sent.length, 1, 'the beat is under way');
+  world.claim.close();
+  answerIt();
+  for (let second = 0; second < 240; second += 1) {
+    world.activity.note();
+    await time.pass(1_000);
+  }
+  return { ...world, said };
+}
+
+test('a_closed_claim_stays_closed_when_a_beat_is_answered_late', async () => {
+  for (const answer of [{}, { renewed: false, reason: 'idle' }, unreachable(), lost()]) {
+    const { sent, said, names, time, claim } = await closeDuringBeat(answer);
+    assert.equal(sent.length, 1, 'nothing more is asked');
+    const about = said.filter((type) => ['using', 'left', 'closed'].includes(type));
+    assert.deepEqual(about, ['using', 'left', 'closed'], 'nobody is told that it is used here');
+    assert.deepEqual(names(), ['held']);
+    assert.equal(time.timers.size, 0);
+    claim.close();
+    assert.equal(said.filter((type) => type === 'left').length, 1);
+  }
+});
+
+test('what_is_closed_can_still_be_answerItgo', async () => {
+  const { claim, sent, names } = makeWorld();
+  claim.close();
+  await claim.release();
+  assert.deepEqual(sent.map(({ method }) => method), ['DELETE']);
+  assert.deepEqual(names(), ['ended']);
+});
+
+test('a_closed_claim_gives_its_watch_back', async () => {
+  const row = { id: 'c', items: ['a1'], expires_at: iso(Date.now() + 60_000), expires_in_ms: 60_000, token: 1 };
+  const fetch = async (_, { method }) => {
+    if (method === 'POST') return new Response(JSON.stringify(row));
+    throw new TypeError('cut');
+  };
+  const tenure = new Tenure({ base: 'http://x', fetch, ways: ['poll'] });
+  const claim = await tenure.claim('task/t1', 'a1');
+  const watch = tenure.watches.get('task/t1');
+  assert.equal(watch.watchers, 1);
+  claim.close();
+  try {
+    assert.equal(watch.watchers, 0);
+    assert.equal(watch.status.state, 'stopped');
+  } finally {
+    tenure.close();
+  }
 });

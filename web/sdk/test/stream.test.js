@@ -3,7 +3,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { now, useClock } from '../../elements/clock.js';
+import { heardAt } from '../../pages/lib/shell.js';
 import { Stream } from '../src/stream.js';
+import { Watch } from '../src/watch.js';
 import { Time } from './helpers/world.js';
 
 /** A stream over ways that the test plays. */
@@ -147,4 +150,39 @@ test('a_connection_that_was_given_up_is_not_heard', async () => {
   opened[0].ears.closed({});
   assert.deepEqual(told, []);
   assert.equal(stream.status.state, 'stopped');
+});
+
+test('t23_each_poll_makes_what_is_shown_young_again_whatever_the_pages_clock_says', async () => {
+  const { time, stream, last, snapshot, event } = make(['poll']);
+  const watch = new Watch('task/t1', stream, time);
+  // The server is ten minutes ahead of this machine.
+  useClock({ now: () => Date.now() + 600_000 + time.now() });
+  let drawn;
+  watch.on('status', () => { drawn = watch.ageMs === undefined ? undefined : heardAt(watch.ageMs); });
+  const shown = () => Math.floor((now() - Date.parse(drawn)) / 1_000);
+  snapshot(1);
+  await time.pass(5_000);
+  assert.equal(shown(), 5);
+  last().ears.alive();
+  await time.pass(5_000);
+  snapshot(2);
+  await time.pass(2_000);
+  assert.equal(shown(), 2);
+  assert.equal(stream.status.state, 'polling');
+  let count = 0;
+  watch.on('status', () => { count += 1; });
+  event(3);
+  event(4);
+  last().ears.alive();
+  assert.equal(count, 1, 'once for an answer, not for each event in it');
+});
+
+test('a_live_stream_says_so_once', () => {
+  const { stream, snapshot, event, last } = make();
+  let count = 0;
+  stream.on('status', () => { count += 1; });
+  snapshot(1);
+  event(2);
+  last().ears.alive();
+  assert.equal(count, 1);
 });

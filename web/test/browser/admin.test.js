@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 
-import { money, parseMoney } from '../../pages/admin/money.js';
-import { holds } from '../../pages/admin/draw.js';
-import { Api, axe, DESK, eventually, fits, journey, LANGUAGES, PHONE } from './helper.js';
+import { holds } from '../../pages/lib/draw.js';
+import { money, parseMoney } from '../../pages/lib/money.js';
+import { Api, DESK, LANGUAGES, PHONE, axe, axeIn, eventually, fits, journey } from './helper.js';
 
 let count = 0;
 
@@ -261,6 +261,22 @@ journey('r19_money_that_is_not_what_was_asked_goes_back_on_record', async ({ per
   assert.equal((await bruno.api.ask('GET', `/payments/${id}`)).state, 'refunded');
 });
 
+journey('r19_typing_goes_on_when_another_payment_is_decided', async ({ person }) => {
+  const [carmen, ana, bruno] = [await person('carmen'), await person('ana'), await person('bruno')];
+  const raffle = await onSale(carmen.api, 'Side by side');
+  const first = await transfer(ana.api, raffle, [1]);
+  const second = await transfer(bruno.api, raffle, [2]);
+  const page = await carmen.open('/app/admin');
+  await card(page, first.reference).waitFor();
+  const amount = card(page, second.reference).getByLabel('Amount that the bank shows');
+  await amount.pressSequentially('10');
+  await carmen.api.ask('POST', `/admin/payments/${first.id}/reject`, { reason: 'not in the bank' });
+  await card(page, first.reference).waitFor({ state: 'detached' });
+  await page.keyboard.type('00');
+  assert.equal(await amount.inputValue(), '1000');
+  await carmen.api.ask('POST', `/admin/payments/${second.id}/reject`, { reason: 'over' });
+});
+
 journey('r19_two_deciding_one_is_told_what_the_other_decided', async ({ person }) => {
   const [carmen, bruno] = [await person('carmen'), await person('bruno')];
   carmen.expect(/409/);
@@ -405,7 +421,7 @@ for (const language of LANGUAGES) {
         await page.locator('.admin').waitFor();
         await act(page);
         await fits(page);
-        await axe(page);
+        await axeIn(page, language);
         await page.close();
       };
       await look('', (page) => card(page, waiting.reference).waitFor());
@@ -429,7 +445,7 @@ for (const language of LANGUAGES) {
       const page = await carmen.open(`/app/admin/raffles/${raffle}`);
       await page.locator('.result .winner').waitFor();
       await fits(page);
-      await axe(page);
+      await axeIn(page, language);
     }
   });
 }

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 
 import { locate } from '../../pages/console/locate.js';
 import { parse } from '../../pages/console/metrics.js';
-import { axe, DESK, eventually, fits, journey, LANGUAGES, PHONE } from './helper.js';
+import { DESK, LANGUAGES, PHONE, axe, axeIn, eventually, fits, journey } from './helper.js';
 
 /** @param {import('./helper.js').Api} api @param {string} item @param {number} [ttl_ms] */
 const claim = (api, item, ttl_ms = 600_000) => api.ask('POST', '/v1/claims', { collection: 'lock/demo', items: [item], ttl_ms });
@@ -236,7 +236,7 @@ for (const language of LANGUAGES) {
         const page = await carmen.open(`/app/console${path}`);
         await page.locator('.console').waitFor();
         await fits(page);
-        await axe(page);
+        await axeIn(page, language);
         await page.close();
       }
     }

@@ -218,6 +218,17 @@ export async function axe(page) {
   assert.deepEqual(result.value, [], `axe at ${page.url()}`);
 }
 
+/**
+ * The same for a page that is seen in every language on a phone and on a desk: two languages on each, since what axe
+ * finds is rarely in the words, and looking takes a second.
+ * @param {import('playwright-core').Page} page
+ * @param {string} language
+ */
+export async function axeIn(page, language) {
+  const isPhone = (page.viewportSize()?.width ?? 0) < 600;
+  if (isPhone === ['es', 'ko'].includes(language)) await axe(page);
+}
+
 /** Nothing sticks out to the side. @param {import('playwright-core').Page} page */
 export async function fits(page) {
   const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 
-import { axe, DESK, eventually, fits, journey, LANGUAGES, PHONE } from './helper.js';
+import { DESK, LANGUAGES, PHONE, axe, axeIn, eventually, fits, journey } from './helper.js';
 
 const row = (page, id) => page.locator('tbody tr', { has: page.getByRole('link', { name: id, exact: true }) });
 
@@ -80,11 +80,11 @@ for (const language of LANGUAGES) {
       const page = await carmen.open('/app/jobs');
       await page.locator('tbody tr').first().waitFor();
       await page.locator('tenure-live[state=live]').waitFor();
-      await axe(page);
+      await axeIn(page, language);
       await fits(page);
       await page.goto('/app/jobs/demo-01-english');
       await page.getByRole('complementary').locator('.terms li').first().waitFor();
-      await axe(page);
+      await axeIn(page, language);
       await fits(page);
       await page.close();
     }

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 
-import { axe, DESK, eventually, fits, journey, LANGUAGES, PHONE } from './helper.js';
+import { DESK, LANGUAGES, PHONE, axe, axeIn, eventually, fits, journey } from './helper.js';
 
 // R24 allows a person ten reservations a minute; the journeys below share two people. Read by the server that they start.
 process.env.TENURE_RATES_RESERVE_PER_MINUTE = '0';
@@ -556,7 +556,7 @@ for (const language of LANGUAGES) {
       const one = await person(who, { language, viewport, theme });
       const page = await one.open('/app/raffles');
       const look = async () => {
-        await axe(page);
+        await axeIn(page, language);
         await fits(page);
       };
       await page.locator('.raffle-card').first().waitFor();

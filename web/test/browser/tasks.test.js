@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 
-import { axe, DESK, eventually, fits, journey, LANGUAGES, PHONE } from './helper.js';
+import { DESK, LANGUAGES, PHONE, axe, axeIn, eventually, fits, journey } from './helper.js';
 
 /** A task that can be processed, of its own for each journey. */
 async function readyTask(api, title, lines = [{ product: `p-${Date.now()}`, mode: 'quantity', quantity: 5, direction: 'in' }]) {
@@ -384,16 +384,16 @@ for (const language of LANGUAGES) {
       await page.locator('tbody tr').first().waitFor();
       await page.locator('tenure-live[state=live]').waitFor();
       assert.equal(await page.evaluate(() => document.documentElement.lang), language);
-      await axe(page);
+      await axeIn(page, language);
       await fits(page);
       await page.goto(pathOf(id));
       await page.locator('.foot .primary').filter({ visible: true }).click();
       await mode(page, 'mine');
-      await axe(page);
+      await axeIn(page, language);
       await fits(page);
       const other = await bruno.open(pathOf(id));
       await mode(other, 'other');
-      await axe(other);
+      await axeIn(other, language);
       await fits(other);
       await page.close();
     }
@@ -414,14 +414,14 @@ for (const language of LANGUAGES) {
       const other = await bruno.open(pathOf(id));
       await mode(other, 'other');
       await page.locator('tenure-banner[state=idle]').waitFor();
-      await axe(page);
+      await axeIn(page, language);
       await fits(page);
       // Out of the browser's cache, and nobody answers: nobody can tell whose it is.
       await ana.context.setOffline(true);
       await page.evaluate(() => { dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true })); });
       await mode(page, 'uncertain');
       assert.equal(await page.locator('.line input').count(), 0, 'read-only until we know');
-      await axe(page);
+      await axeIn(page, language);
       await fits(page);
       await ana.context.setOffline(false);
       await page.locator('.task:not([data-mode=uncertain])').waitFor();

@@ -20,15 +20,18 @@ const hexOf = (buffer) => [...new Uint8Array(buffer)].map((byte) => byte.toStrin
 /** @param {BufferSource} bytes */
 const sha256 = (bytes) => crypto.subtle.digest('SHA-256', bytes);
 
+/** Browsers calculate only for pages that they trust. */
+export const canCheck = () => Boolean(globalThis.crypto?.subtle);
+
 /**
- * Whether the seed is the one that was bound, and picks this winner among these numbers. Nothing where the browser
- * does not calculate for pages that it does not trust.
+ * Whether the seed is the one that was bound, and picks this winner among these numbers. Nothing where this
+ * cannot be calculated.
  * @param {Draw} draw
  * @param {string | null} [known] The hash that was published when the raffle opened.
  * @returns {Promise<boolean | undefined>}
  */
 export async function holds(draw, known = draw.seed_hash) {
-  if (!globalThis.crypto?.subtle) return undefined;
+  if (!canCheck()) return undefined;
   const seed = bytesOf(draw.seed);
   if (seed.length !== 32 || hexOf(await sha256(seed)) !== draw.seed_hash || known !== draw.seed_hash) return false;
   const hash = await sha256(new TextEncoder().encode(draw.sold.map((number) => `${number}\n`).join('')));
