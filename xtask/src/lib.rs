@@ -11,5 +11,6 @@ pub mod plan;
 pub mod run;
 pub mod schemathesis;
 mod server;
+pub mod soak;
 pub mod tools;
 pub mod web;

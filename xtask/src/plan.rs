@@ -33,6 +33,8 @@ pub enum Action {
     Web,
     /// Goes the ways of people through the pages, in a browser.
     Browser,
+    /// Does bad things to the real server.
+    Drills,
 }
 
 /// The steps.
@@ -46,6 +48,7 @@ pub const STEPS: &[Step] = &[
     step("schemathesis", "the API answers as its document says", Action::Schemathesis).needs(&["python3"]),
     step("web", "types, logic and SDK of what browsers get", Action::Web).needs(&["npm"]),
     step("browser", "people at two browsers come through every page", Action::Browser).needs(&["chromium", "npm"]),
+    step("drills", "the server is killed, paused, out of room and under a wrong clock, and keeps its word", Action::Drills).needs(&["faketime"]),
     step("deny", "dependencies: bans, licences, sources", Action::Deny),
     cargo("sim", "a thousand seeds satisfy the auditor", &["run", "--release", "--locked", "--package", "tenure-sim", "--", "--seeds", "1000"]),
 ];

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::cargo::{self, Workspace};
 use crate::plan::{Action, STEPS, Step};
-use crate::{house, schemathesis, tools, web};
+use crate::{house, schemathesis, soak, tools, web};
 
 /// How to run the steps.
 #[derive(Debug, PartialEq, Eq)]
@@ -82,6 +82,7 @@ fn take(workspace: &Workspace, step: &Step) -> Outcome {
         Action::Schemathesis => schemathesis::test(workspace),
         Action::Web => web::test(workspace),
         Action::Browser => web::browse(workspace),
+        Action::Drills => soak::short(workspace),
     };
     match result {
         Ok(()) => Outcome::Passed,

@@ -26,6 +26,8 @@ pub const TOOLS: &[Tool] = &[
     Tool { command: "chromium", package: "chromium", proof: &["--version"] },
     Tool { command: "nginx", package: "nginx-light", proof: &["-v"] },
     Tool { command: "strace", package: "strace", proof: &[] },
+    // Comes with the library that moves a process's clock.
+    Tool { command: "faketime", package: "faketime", proof: &[] },
     // What starts a cluster of one's own lies beside it, in no folder of the path.
     Tool { command: "pg_ctlcluster", package: "postgresql", proof: &[] },
     Tool { command: "pgbouncer", package: "pgbouncer", proof: &[] },

@@ -16,7 +16,12 @@ pub fn init(log: &Log) -> Result<(), String> {
         LogFormat::Pretty => true,
         LogFormat::Json => false,
     };
-    let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // A line that cannot be written is lost. Saying so where it could not be written panics in the thread that logs,
+    // which is what a full disk used to do to requests.
+    let logs = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false);
     let started = if pretty {
         logs.with_ansi(is_terminal).with_target(false).try_init()
     } else {

@@ -49,6 +49,8 @@ const LAYERS: &[Layer] = &[
             "tenure-client",
         ],
     ),
+    // It sees what an outsider sees: the program and its answers.
+    layer("tenure-soak", &[]),
     layer("xtask", &[]),
 ];
 

@@ -1,0 +1,30 @@
+//! One file for each thing that goes wrong.
+
+pub mod clock;
+pub mod full;
+pub mod kills;
+pub mod memory;
+pub mod paused;
+pub mod stalled;
+
+use std::path::Path;
+
+use indicatif::ProgressBar;
+
+use crate::Failure;
+
+/// What a drill is given.
+#[derive(Clone, Copy, Debug)]
+pub struct Given<'a> {
+    /// The binary.
+    pub program: &'a Path,
+    /// An empty folder of its own.
+    pub folder: &'a Path,
+    /// How often.
+    pub count: u64,
+    /// Where it says how far it is.
+    pub bar: &'a ProgressBar,
+}
+
+/// What it says when it went well, or what did not.
+pub type Outcome = Result<String, Failure>;
