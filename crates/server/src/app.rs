@@ -293,12 +293,16 @@ impl App {
 
     /// The claim as it is at this time, whether or not anyone has swept.
     pub(crate) fn seen(&self, key: &CollectionKey, claim: &Claim, now_ms: i64) -> Result<Claim, Problem> {
-        let policy = self.policy(key.kind())?;
-        Ok(policy.map_or_else(|| claim.clone(), |policy| seen_at(claim, &policy, now_ms)))
+        Ok(seen_by(self.policy(key.kind())?.as_deref(), claim, now_ms))
     }
 
     /// Lets one in at a time to walk all chains.
     pub(crate) fn verifying(&self) -> &Semaphore {
         &self.0.verifying
     }
+}
+
+/// The claim as its kind's policy makes it at this time.
+pub(crate) fn seen_by(policy: Option<&Policy>, claim: &Claim, now_ms: i64) -> Claim {
+    policy.map_or_else(|| claim.clone(), |policy| seen_at(claim, policy, now_ms))
 }

@@ -66,6 +66,8 @@ pub const OWN_KEY_BYTES_MIN: usize = 16;
 pub const SESSIONS_PER_PRINCIPAL_MAX: usize = 100;
 /// A session in use is noted once in this share of its idle time, since each note is a commit.
 pub const SESSION_TOUCH_SHARE: i64 = 20;
+/// How often a revocation is tried that others' revocations overtake.
+pub const REVOKE_TRIES: usize = 8;
 /// Sessions or tickets that one sweep removes, so that it never holds up commands.
 pub const SWEEP_MAX: usize = 256;
 /// How often what has run out is removed. Nothing relies on it: what has run out is void by itself.

@@ -95,13 +95,14 @@ impl Payments {
         if self.is_over(&attempt) {
             return self.expire(id).await;
         }
+        // Before anything moves: without it nothing can be charged.
+        let Some(handle) = self.pocket(&attempt)?.and_then(|pocket| pocket.handle) else {
+            tracing::error!(payment = %id, "what confirms a payment is gone; nothing is charged");
+            return self.fail(id, &[State::RequiresAction], "secrets_lost").await;
+        };
         if !self.secure(id).await? {
             return Ok(());
         }
-        let Some(handle) = self.pocket(&attempt)?.and_then(|pocket| pocket.handle) else {
-            tracing::error!(payment = %id, "what confirms a payment is gone; nothing is charged");
-            return self.fail(id, &[State::Processing], "secrets_lost").await;
-        };
         let provider = self.provider(&attempt.provider)?;
         let (account, bill) = (self.account(&provider)?, self.bill(id, &attempt, ""));
         let outcome = provider.connector.confirm(account, bill, Sealed::new(handle)).await;
@@ -313,6 +314,10 @@ impl Payments {
     /// Nobody knows: the numbers are kept, and the provider is asked again, for a while.
     async fn unclear(&self, id: &AttemptId, reason: &str) -> Result<()> {
         self.step(id, |attempt, state, order| {
+            // Another node looked at the same time, and has counted it.
+            if attempt.data.next_ms.is_some_and(|next_ms| next_ms > order.now_ms) {
+                return Ok(None);
+            }
             let tries = attempt.data.tries + 1;
             let to = match state {
                 State::Processing | State::Unknown if tries > LOOKS_MAX => State::PendingReview,

@@ -1,19 +1,103 @@
 //! Several `tenure serve` over one PostgreSQL.
 
+use std::process::Command;
+
 use rustix::process::Signal;
 use tenure_store::conformance::Server as Database;
 
 use crate::process::{ADMIN, Server, code, send, tenure, text, until};
 
 fn node(url: &str) -> Server {
+    let mut command = keyless(url);
+    command.env("TENURE_ADMIN_KEY", ADMIN);
+    Server::of(command)
+}
+
+/// A node that makes the first key by itself.
+fn keyless(url: &str) -> Command {
     let mut command = tenure();
     command.args(["serve", "--listen", "127.0.0.1:0"]);
     // By the environment: what stands in a command line can be read by everyone on a machine.
+    command.env("TENURE_DATABASE_URL", url).env("TENURE_SECRET", "s".repeat(64));
     command
-        .env("TENURE_DATABASE_URL", url)
-        .env("TENURE_ADMIN_KEY", ADMIN)
-        .env("TENURE_SECRET", "s".repeat(64));
-    Server::of(command)
+}
+
+/// So many at once.
+fn at_once(count: usize, start: impl Fn() -> Server + Sync) -> Vec<Server> {
+    std::thread::scope(|scope| {
+        let starting: Vec<_> = (0..count).map(|_| scope.spawn(&start)).collect();
+        starting.into_iter().map(|one| one.join().expect("starts")).collect()
+    })
+}
+
+#[test]
+fn e09_nodes_that_start_at_once_on_an_empty_database_make_one_first_key() {
+    let database = Database::shared();
+    let url = database.database();
+    let nodes = at_once(4, || Server::of(keyless(&url)));
+    let said: Vec<_> = nodes.iter().flat_map(|node| &node.said).collect();
+    let keys: Vec<_> = said.iter().filter_map(|line| line.split_once("shown only now: ")).collect();
+    assert_eq!(keys.len(), 1, "one shows it, the others know of it");
+    for node in &nodes {
+        let listed =
+            node.ask(&["keys", "list", "--json"]).env("TENURE_KEY", keys[0].1).output().expect("runs");
+        let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+        assert_eq!(listed.as_array().map(Vec::len), Some(1), "{listed}");
+    }
+
+    let url = database.database();
+    assert_eq!(at_once(4, || node(&url)).len(), 4, "with the operator's own key all of them start, too");
+}
+
+#[test]
+fn e09_a_key_made_on_one_node_opens_the_next_at_once() {
+    let database = Database::shared();
+    let url = database.database();
+    let (first, second) = (node(&url), node(&url));
+    for round in 0..10 {
+        let made = first.json(&["keys", "create", &format!("key {round}"), "--subject", "ana", "--json"]);
+        let key = made["key"].as_str().expect("its text");
+        let used = second.ask(&["ls", "--json"]).env("TENURE_KEY", key).output().expect("runs");
+        assert!(used.status.success(), "{}", text(&used.stderr));
+    }
+}
+
+#[test]
+fn e09_of_two_administrators_who_revoke_each_other_on_two_nodes_one_stays() {
+    let database = Database::shared();
+    let url = database.database();
+    let (first, second) = (node(&url), node(&url));
+    let mut key = ADMIN.to_owned();
+    for round in 0..5 {
+        let name = format!("other {round}");
+        let made = first
+            .ask(&["keys", "create", &name, "--subject", "bo", "--role", "admin", "--json"])
+            .env("TENURE_KEY", &key)
+            .output();
+        let made: serde_json::Value = serde_json::from_slice(&made.expect("runs").stdout).expect("JSON");
+        let other = made["key"].as_str().expect("its text").to_owned();
+        let list = |node: &Server, key: &str| -> Option<Vec<serde_json::Value>> {
+            let listed = node.ask(&["keys", "list", "--json"]).env("TENURE_KEY", key).output().expect("runs");
+            serde_json::from_slice::<serde_json::Value>(&listed.stdout).ok()?.as_array().cloned()
+        };
+        let listed = list(&second, &other).expect("the new key is one");
+        let id = |is_new: bool| {
+            let found = listed.iter().find(|listed| (listed["name"] == name.as_str()) == is_new);
+            found.and_then(|found| found["id"].as_str()).expect("an id").to_owned()
+        };
+        assert_eq!(listed.len(), 2, "{listed:?}");
+        let mut one = first.ask(&["keys", "revoke", &id(true)]);
+        let mut two = second.ask(&["keys", "revoke", &id(false)]);
+        let (mut one, mut two) = (
+            one.env("TENURE_KEY", &key).spawn().expect("runs"),
+            two.env("TENURE_KEY", &other).spawn().expect("runs"),
+        );
+        one.wait().expect("ends");
+        two.wait().expect("ends");
+        let mut left: Vec<_> = [key, other].into_iter().filter(|key| list(&first, key).is_some()).collect();
+        assert_eq!(left.len(), 1, "round {round}");
+        key = left.remove(0);
+    }
 }
 
 #[test]
@@ -49,8 +133,8 @@ fn e09_a_demonstration_is_not_loaded_into_somebodys_database() {
     let first = node(&url);
     first.answer(&["run", "--key", "mine", "--", "true"]);
     drop(first);
-    let mut demo = tenure();
-    demo.args(["serve", "--listen", "127.0.0.1:0", "--demo"]).env("TENURE_DATABASE_URL", &url);
+    let mut demo = keyless(&url);
+    demo.arg("--demo");
     let output = demo.output().expect("runs");
     assert_ne!(code(&output), 0);
     assert!(text(&output.stderr).contains("not empty"), "{}", text(&output.stderr));

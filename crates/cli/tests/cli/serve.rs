@@ -117,7 +117,11 @@ fn what_is_wrong_is_said_with_its_place() {
         ("--database-url", "postgres://127.0.0.1:1/tenure", "cannot be reached"),
         ("--redis", "redis://127.0.0.1:1", "set database_url too"),
     ] {
-        let served = serve(folder.path()).args([flag, url]).output().expect("runs");
+        let served = serve(folder.path())
+            .args([flag, url])
+            .env("TENURE_SECRET", "s".repeat(64))
+            .output()
+            .expect("runs");
         assert_eq!(code(&served), 1);
         assert!(text(&served.stderr).contains(says), "{}", text(&served.stderr));
     }

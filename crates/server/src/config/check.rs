@@ -49,9 +49,9 @@ impl Config {
         if let Some(danger) = self.demo_danger() {
             warnings.push(ConfigError::new("demo", danger));
         }
-        if self.database_url.is_some() && self.secret.is_none() && self.secret_file.is_none() {
-            let reason = "is not set: a retried POST /v1/keys cannot be answered by another node";
-            warnings.push(ConfigError::new("secret", reason));
+        if self.database_url.is_some() && self.payments.secrets_dir.is_none() {
+            let reason = "is not set: a card payment can only be finished by the node that began it";
+            warnings.push(ConfigError::new("payments.secrets_dir", reason));
         }
         if self.database_url.is_some() && self.files.dir.is_none() {
             let reason = "is not set: files stay on the node that they were uploaded to";
@@ -90,6 +90,15 @@ impl Config {
         }
         if self.redis.is_some() && self.database_url.is_none() {
             wrong("redis", "is for many nodes over one database: set database_url too");
+        }
+        // A raffle's draw is derived from it, and anything that another node must be able to make again.
+        if self.database_url.is_some() && self.secret.is_none() && self.secret_file.is_none() {
+            wrong("secret", "is needed with database_url, the same on every node; or set secret_file");
+        }
+        // Only who takes money sets one of these two.
+        let takes_money = self.payments.gateway_url.is_some() || self.payments.public_url.is_some();
+        if self.database_url.is_some() && takes_money && self.payments.secrets_dir.is_none() {
+            wrong("payments.secrets_dir", "is needed with database_url: a folder that every node reaches");
         }
         if self.files.dir.as_ref().is_some_and(|folder| folder.exists() && !folder.is_dir()) {
             wrong("files.dir", "is no folder");
@@ -312,9 +321,6 @@ impl Config {
         }
         let path = match &self.secret_file {
             Some(path) => path.clone(),
-            None if self.database_url.is_some() => {
-                return ServerSecret::random().map_err(|error| ConfigError::new("secret", error.to_string()));
-            }
             None => self.data.join("secret.key"),
         };
         read_or_make(&path)
@@ -332,10 +338,17 @@ fn read_or_make(path: &Path) -> std::io::Result<ServerSecret> {
             if let Some(folder) = path.parent() {
                 std::fs::create_dir_all(folder)?;
             }
-            let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+            // Whole before it has its name: of two first starts on a shared disk, one names it and both read it.
+            let own = path.with_extension(format!("new-{}", std::process::id()));
+            let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&own)?;
             file.write_all(fresh.expose().as_bytes())?;
             file.sync_all()?;
-            Ok(ServerSecret::new(fresh.expose().as_bytes()))
+            let named = std::fs::hard_link(&own, path);
+            std::fs::remove_file(&own)?;
+            match named {
+                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
+                _ => Ok(ServerSecret::new(&std::fs::read(path)?)),
+            }
         }
         Err(error) => Err(error),
     }

@@ -123,7 +123,12 @@ fn wrong_values_are_named_with_their_key() {
     check("[rates.read]\nburst = 0", "rates.read.burst", "at least 1");
     check("[sessions]\nidle_s = 1000000000", "sessions.idle_s", "absolute_s");
     check("redis = \"redis://h\"", "redis", "database_url");
-    check("database_url = \"mysql://h\"", "database_url", "postgres://");
+    let secret = "secret = \"0123456789abcdef0123456789abcdef\"";
+    check(&format!("database_url = \"mysql://h\"\n{secret}"), "database_url", "postgres://");
+    check("database_url = \"postgres://h\"", "secret", "the same on every node");
+    let shared = format!("database_url = \"postgres://h\"\n{secret}\n[payments]\n");
+    check(&format!("{shared}public_url = \"https://h\""), "payments.secrets_dir", "every node");
+    check(&format!("{shared}gateway_url = \"https://h\""), "payments.secrets_dir", "every node");
     check("[network]\ntrusted_proxies = [\"10.0.0.0/8\", \"ten\"]", "network.trusted_proxies[1]", "ten");
     check("[network]\nallowed_origins = [\"app.example/\"]", "network.allowed_origins[0]", "https://host");
     check("[log]\nformat = \"xml\"", "log.format", "xml");

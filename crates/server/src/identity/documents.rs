@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tenure_core::command::PutItem;
-use tenure_core::{CollectionKey, Command, Expect, Item, ItemId, ItemWrite, Json, Principal, Reply, Verb};
+use tenure_core::{
+    Collection, CollectionKey, Command, Expect, Item, ItemId, ItemWrite, Json, Principal, Reply, Verb,
+};
 use tenure_engine::{Engine, Request};
 
 use crate::Problem;
@@ -28,6 +30,18 @@ pub(super) fn put(item: ItemId, document: &impl Serialize, expect: Expect) -> Re
 /// Deletes a document.
 pub(super) fn delete(item: ItemId, expect: Expect) -> Verb {
     Verb::DeleteItem { item, expect, guard: None }
+}
+
+/// Makes sure that the collection is there.
+pub(super) async fn begin(engine: &Engine, name: &str) -> Result<Arc<Collection>, Problem> {
+    let command =
+        Command { collection: collection(name), actor: Principal::system(), verb: Verb::CreateCollection };
+    let answer = engine.execute(command).await;
+    match answer.outcome {
+        Ok(Reply::Collection { collection, .. }) => Ok(collection),
+        Ok(_) => Err(Problem::internal()),
+        Err(refused) => Err(Problem::from_refused(&refused, answer.server_time_ms)),
+    }
 }
 
 /// Asks the engine; the written document, if one was written.

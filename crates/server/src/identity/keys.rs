@@ -4,14 +4,15 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use tenure_core::command::Guard;
 use tenure_core::names::{SYSTEM_KIND, check_kind};
-use tenure_core::{CollectionKey, Expect, Fact, ItemId, Principal};
+use tenure_core::{CollectionKey, Expect, Fact, ItemId, Principal, Verb};
 use tenure_engine::StoreError;
 
 use super::secret::{Secret, SecretHash, Use};
 use super::{Error, Identity, documents, kinds_of};
 use crate::idempotency::Key;
-use crate::limits::{KEY_KINDS_MAX, KEY_NAME_BYTES_MAX, OWN_KEY_BYTES_MIN};
+use crate::limits::{KEY_KINDS_MAX, KEY_NAME_BYTES_MAX, OWN_KEY_BYTES_MIN, REVOKE_TRIES};
 use crate::problem::from_store;
 use crate::{Caller, Credential, Problem, Role};
 
@@ -163,20 +164,36 @@ impl Identity {
     /// Revokes a key: it opens nothing from here on, and what it opened is closed.
     pub(crate) async fn revoke_key(&self, actor: &Principal, id: &str) -> Result<(), Problem> {
         let item = ItemId::new(id).map_err(|_| Problem::not_found("key", id))?;
-        // One at a time: of two administrators who revoke each other, one stays.
-        let _turn = self.revoking().lock().await;
-        let mut others = self.keys().filter(KeyDocument::manages_keys);
-        let before = others.len();
-        others.retain(|(other, _)| *other != item);
-        if others.is_empty() && before > 0 {
-            let detail = "this is the last key of an administrator of all kinds: make another first";
-            return Err(Problem::new(axum::http::StatusCode::CONFLICT, "conflict", detail));
+        // Each try is overtaken by somebody's own revocation; so many at once there are not.
+        for _ in 0..REVOKE_TRIES {
+            let mut others = self.keys().filter(KeyDocument::manages_keys);
+            let before = others.len();
+            others.retain(|(other, _)| *other != item);
+            if others.is_empty() && before > 0 {
+                let detail = "this is the last key of an administrator of all kinds: make another first";
+                return Err(Problem::new(axum::http::StatusCode::CONFLICT, "conflict", detail));
+            }
+            // Of two administrators who revoke each other, here or on two nodes, one stays.
+            let stays = others
+                .first()
+                .map(|(other, row)| Guard::Unchanged { item: other.clone(), version: row.version });
+            let delete = Verb::DeleteItem { item: item.clone(), expect: Expect::Any, guard: stays };
+            let deleted = documents::write(self.engine(), documents::KEYS, actor, delete, None).await;
+            self.keys().catch_up(self.engine()).await.map_err(|error| from_store(&error))?;
+            match deleted {
+                Ok(_) => return Ok(()),
+                Err(problem) if self.keys().get(id).is_none() && problem.code == "not_found" => {
+                    return Err(Problem::not_found("key", id));
+                }
+                Err(problem) if matches!(problem.code, "conflict" | "not_found") => {}
+                Err(problem) => return Err(problem),
+            }
         }
-        let delete = documents::delete(item, Expect::Any);
-        documents::write(self.engine(), documents::KEYS, actor, delete, None).await.map_err(|problem| {
-            if problem.code == "not_found" { Problem::not_found("key", id) } else { problem }
-        })?;
-        self.keys().catch_up(self.engine()).await.map_err(|error| from_store(&error))
+        Err(Problem::new(
+            axum::http::StatusCode::CONFLICT,
+            "conflict",
+            "other keys change all the time: try again",
+        ))
     }
 
     /// Every key's document, the newest first.
@@ -195,7 +212,8 @@ impl Identity {
     pub(crate) fn caller_of_key(&self, secret: &Secret) -> Result<Option<Caller>, Problem> {
         let hash = secret.hash();
         let id = format!("key_{}", hash.short());
-        let Some(row) = self.keys().get(&id).filter(|row| row.value.hash.matches(&hash)) else {
+        let Some(row) = self.keys().find(self.engine(), &id).filter(|row| row.value.hash.matches(&hash))
+        else {
             // Asked only now: the operator's own key need not have the form.
             if secret.is_mistyped_key() {
                 let detail = "the API key is mistyped or cut off: its checksum is wrong";
@@ -215,6 +233,11 @@ impl Identity {
     /// Makes sure that somebody can administer: on a first start the operator's own key, or a new one that
     /// is returned to be shown once. Does nothing once there is an administrator's key.
     pub async fn bootstrap(&self, own: Option<Secret>) -> Result<Option<MadeKey>, Error> {
+        // Others may start on the same empty database at this moment. From here on all know of each other's keys: who
+        // sees this very head makes the very same key, and who sees a newer one sees what was made.
+        let unkept = |problem: Problem| Error(format!("the first key could not be kept: {}", problem.detail));
+        let head = documents::begin(self.engine(), documents::KEYS).await.map_err(unkept)?;
+        self.keys().catch_up(self.engine()).await.map_err(|error| Error(error.to_string()))?;
         let known = own.as_ref().is_some_and(|secret| matches!(self.caller_of_key(secret), Ok(Some(_))));
         if known || !self.keys().filter(KeyDocument::manages_keys).is_empty() {
             if own.is_some() && !known {
@@ -228,12 +251,16 @@ impl Identity {
         let is_own = own.is_some();
         let secret = match own {
             Some(secret) => checked_own(secret)?,
-            None => Secret::random_key().map_err(|error| Error(error.to_string()))?,
+            None => Secret::of_bytes(Use::ApiKey, self.secret().derive("first key", &[&head.hash.0])),
         };
-        let made = self.keep_key(&Principal::system(), new, secret, None).await;
-        let made =
-            made.map_err(|problem| Error(format!("the first key could not be kept: {}", problem.detail)))?;
-        Ok((!is_own).then_some(made))
+        match self.keep_key(&Principal::system(), new, secret, None).await {
+            Ok(made) => Ok((!is_own).then_some(made)),
+            Err(problem) if problem.code == "conflict" => {
+                tracing::info!("another node has made the first key, and has shown it");
+                Ok(None)
+            }
+            Err(problem) => Err(unkept(problem)),
+        }
     }
 
     /// Reads all keys anew and follows them from here on.

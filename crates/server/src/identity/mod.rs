@@ -122,8 +122,6 @@ struct Inner {
     jwt: Option<jwt::Jwt>,
     keys: Arc<mirror::Mirror<keys::KeyDocument>>,
     sessions: Arc<mirror::Mirror<sessions::SessionDocument>>,
-    /// Held while a key is revoked.
-    revoking: tokio::sync::Mutex<()>,
     /// Stopped when the last clone is dropped.
     tasks: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -148,8 +146,8 @@ impl Identity {
         let jwt = settings.jwt.clone().map(jwt::Jwt::new).transpose()?;
         let keys = Arc::new(mirror::Mirror::new(documents::collection(documents::KEYS)));
         let sessions = Arc::new(mirror::Mirror::new(documents::collection(documents::SESSIONS)));
-        let (revoking, tasks) = Default::default();
-        Ok(Self(Arc::new(Inner { engine, settings, jwt, keys, sessions, revoking, tasks })))
+        let tasks = Default::default();
+        Ok(Self(Arc::new(Inner { engine, settings, jwt, keys, sessions, tasks })))
     }
 
     /// A key of the server's own secret, for this purpose alone.
@@ -203,7 +201,7 @@ impl Identity {
     /// The caller's key, token or session still counts.
     pub fn is_live(&self, caller: &Caller) -> bool {
         match &caller.credential {
-            Credential::Key(id) => self.keys().get(id).is_some_and(|row| {
+            Credential::Key(id) => self.keys().find(self.engine(), id).is_some_and(|row| {
                 row.value.role == caller.role && kinds_of(row.value.kinds.as_ref()) == caller.kinds
             }),
             Credential::Session(id) => self.session_is_live(id),
@@ -296,10 +294,6 @@ impl Identity {
 
     fn keys(&self) -> &Arc<mirror::Mirror<keys::KeyDocument>> {
         &self.0.keys
-    }
-
-    fn revoking(&self) -> &tokio::sync::Mutex<()> {
-        &self.0.revoking
     }
 
     fn sessions(&self) -> &Arc<mirror::Mirror<sessions::SessionDocument>> {

@@ -62,7 +62,7 @@ impl Identity {
             return None;
         }
         let id = session_item(secret).ok()?;
-        let row = self.sessions().get(id.as_str())?;
+        let row = self.sessions().find(self.engine(), id.as_str())?;
         let now_ms = self.engine().now_ms();
         if !self.session_holds(&row.value, now_ms) {
             return None;
@@ -93,7 +93,7 @@ impl Identity {
 
     pub(super) fn session_is_live(&self, id: &str) -> bool {
         let now_ms = self.engine().now_ms();
-        self.sessions().get(id).is_some_and(|row| self.session_holds(&row.value, now_ms))
+        self.sessions().find(self.engine(), id).is_some_and(|row| self.session_holds(&row.value, now_ms))
     }
 
     /// Deletes what has run out, some at a time.
@@ -120,7 +120,7 @@ impl Identity {
         now_ms < session.seen_at_ms + times.idle_ms
             && now_ms < session.created_at_ms + times.absolute_ms
             && match &session.key {
-                Some(key) => self.keys().get(key).is_some(),
+                Some(key) => self.keys().find(self.engine(), key).is_some(),
                 // Without a key only the demonstration lets somebody in, and only while it is one.
                 None => {
                     self.settings().people.iter().any(|person| {

@@ -1,13 +1,15 @@
 //! Claims: take, keep, amend, end, look.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use tenure_core::{Claim, ClaimId, ClaimState, CollectionKey};
+use tenure_core::{Claim, ClaimId, ClaimState, CollectionKey, Policy};
 use tenure_engine::{ClaimFilter, ClaimRow, Reader};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::app::seen_by;
 use crate::apps::check_seen;
 use crate::body::Body;
 use crate::command::{
@@ -106,11 +108,21 @@ pub(crate) async fn list_claims(
         reader.claims(&ClaimFilter { after, ..filter.clone() }, limit)
     };
     let cursor = |row: &ClaimRow| ClaimId { collection: row.collection.clone(), number: row.claim.number };
-    let keep = |ClaimRow { collection, claim }| {
-        if !caller.covers(collection.kind()) || check_seen(&app, &caller, &collection).is_err() {
-            return Ok(None);
-        }
-        let claim = app.seen(&collection, &claim, now_ms)?;
+    // What each collection's claims are judged by, read once: over a network every read is a round trip.
+    let mut known: HashMap<CollectionKey, Option<Option<Arc<Policy>>>> = HashMap::new();
+    let keep = |ClaimRow { collection, claim }: ClaimRow| {
+        let judged_by = match known.get(&collection) {
+            Some(judged_by) => judged_by.clone(),
+            None => {
+                let is_seen =
+                    caller.covers(collection.kind()) && check_seen(&app, &caller, &collection).is_ok();
+                let judged_by = is_seen.then(|| app.policy(collection.kind())).transpose()?;
+                known.insert(collection.clone(), judged_by.clone());
+                judged_by
+            }
+        };
+        let Some(policy) = judged_by else { return Ok(None) };
+        let claim = seen_by(policy.as_deref(), &claim, now_ms);
         let wanted = query.state.is_none_or(|state| claim.state == state);
         Ok(wanted.then_some((collection, claim)))
     };
