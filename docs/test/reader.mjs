@@ -1,7 +1,8 @@
 // A reader who does what a document says: a folder, a shell that stays open, a server in a second terminal.
 //
-// The folder has a clone of the repository as `tenure/`; programs that a document calls are on the PATH. The
-// one thing that is changed in a block is the address 127.0.0.1:8080, for a port that is free.
+// The folder has a clone of the repository as `tenure/`; programs that a document calls are on the PATH. Two
+// things are changed in a block: the address 127.0.0.1:8080, for a port that is free, and `tnr_…`, for the key
+// that the server printed.
 
 import { spawn } from 'node:child_process';
 import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
@@ -44,6 +45,7 @@ export class Reader {
       NO_COLOR: '1',
     };
     this.server = null;
+    this.key = null;
     this.shell = null;
     this.count = 0;
   }
@@ -110,6 +112,9 @@ export class Reader {
     }).catch((error) => {
       throw new Error(`${error.message}; it showed:\n${shown.slice(-2_000)}`);
     });
+    // The demonstration's Ana where she is, else the administrator.
+    const keys = [/^Ana's key.*: (tnr_\w+)$/m, /^The administrator's key.*: (tnr_\w+)$/m];
+    this.key = keys.map((key) => key.exec(shown)?.[1]).find(Boolean) ?? this.key;
     return shown;
   }
 
@@ -133,7 +138,8 @@ export class Reader {
   }
 
   readdressed(text) {
-    return text.replaceAll(ADDRESS, this.address);
+    const readdressed = text.replaceAll(ADDRESS, this.address);
+    return this.key === null ? readdressed : readdressed.replaceAll('tnr_…', this.key);
   }
 }
 
