@@ -122,6 +122,26 @@ test('every command of tenure that a document mentions is one', () => {
   }
 });
 
+test('every test that a document names is one', () => {
+  const sources = spawnSync('git', ['ls-files', '*.rs'], { cwd: repository, encoding: 'utf8' }).stdout.split('\n');
+  const known = new Map();
+  for (const path of sources.filter(Boolean)) {
+    for (const [, name] of read(path).matchAll(/fn ([a-z0-9_]+)\s*\(/g)) {
+      known.set(name, [...(known.get(name) ?? []), path]);
+    }
+  }
+  for (const path of documents) {
+    for (const code of codeOf(read(path))) {
+      const [, crate] = /^cargo test -p tenure-([a-z]+)/.exec(code) ?? [];
+      // Long names with many words are tests'; `cargo test` may also name a whole file of them.
+      const name = crate ? code.split(' ').at(-1) : code;
+      if (!/^[a-z0-9]+(_[a-z0-9]+){5,}$/.test(name)) continue;
+      const places = (known.get(name) ?? []).filter((place) => place.startsWith(`crates/${crate ?? ''}`));
+      assert.ok(places.length > 0, `${path}: there is no test ${name}${crate ? ` in ${crate}` : ''}`);
+    }
+  }
+});
+
 test('every figure that a rule, a dashboard or a document names is one', () => {
   const figures = new Map();
   for (const [, name, shape] of read('crates/server/src/metrics.rs').matchAll(/"(tenure_[a-z_]+)",\s*Shape::(\w+)/g)) {
