@@ -19,6 +19,19 @@ const START_MS = 60_000;
 const STOP_MS = 15_000;
 const END = '@@block-ended@@';
 
+/** What runs, should the test itself be ended. */
+const open = new Set();
+process.on('exit', () => open.forEach((child) => signal(child, 'SIGKILL')));
+for (const name of ['SIGINT', 'SIGTERM']) process.on(name, () => process.exit(1));
+
+/** A process of its own group, with all that it starts. */
+function begin(given, options) {
+  const child = spawn('bash', given, { ...options, detached: true });
+  open.add(child);
+  child.on('close', () => open.delete(child));
+  return child;
+}
+
 export class Reader {
   /** @param {{ repository: string, program: string }} where */
   static async begin({ repository, program }) {
@@ -81,8 +94,8 @@ export class Reader {
 
   openShell() {
     const bash = ['--noprofile', '--norc', '-eo', 'pipefail'];
-    const options = { cwd: this.folder, env: this.environment, detached: true, stdio: ['pipe', 'pipe', 'pipe'] };
-    const shell = { process: spawn('bash', bash, options), shown: '', heard: () => {}, ended: () => {} };
+    const options = { cwd: this.folder, env: this.environment, stdio: ['pipe', 'pipe', 'pipe'] };
+    const shell = { process: begin(bash, options), shown: '', heard: () => {}, ended: () => {} };
     shell.process.stdin.on('error', () => {});
     for (const stream of [shell.process.stdout, shell.process.stderr]) {
       stream.setEncoding('utf8').on('data', (text) => {
@@ -97,8 +110,8 @@ export class Reader {
   /** Starts a server in the second terminal; the one that ran there is stopped first. */
   async serve(text) {
     await this.stopServer();
-    const options = { cwd: this.folder, env: this.environment, detached: true, stdio: ['ignore', 'pipe', 'pipe'] };
-    const started = spawn('bash', ['-eo', 'pipefail', '-c', this.readdressed(text)], options);
+    const options = { cwd: this.folder, env: this.environment, stdio: ['ignore', 'pipe', 'pipe'] };
+    const started = begin(['-eo', 'pipefail', '-c', this.readdressed(text)], options);
     this.server = started;
     let shown = '';
     await within(START_MS, 'the server did not start', (resolve, reject) => {
