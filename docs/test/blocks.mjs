@@ -3,13 +3,14 @@
 
 /**
  * What stands between two fences. The first word behind the fence is the language, the rest are marks:
- * `run`, `serve`, `file="worker.mjs"`, `norun="needs Docker"`.
+ * `run`, `serve`, `file=worker.mjs`, `skip needs Docker`. Neither quotes nor a mark `norun`: rustdoc reads the README
+ * too, and would warn of them.
  *
  * @typedef {{ language: string, marks: Map<string, string>, text: string, line: number }} Block
  */
 
 const FENCE = /^(\s*)```(\S*)\s*(.*)$/;
-const MARK = /([a-z]+)(?:="([^"]*)")?/g;
+const SKIP = /^skip\b\s*(.*)$/;
 
 /** @returns {Block[]} the blocks in their order */
 export function blocksOf(markdown) {
@@ -19,8 +20,7 @@ export function blocksOf(markdown) {
     const fence = FENCE.exec(line);
     if (open === null && fence) {
       const [, indent, language, rest] = fence;
-      const marks = new Map([...rest.matchAll(MARK)].map(([, name, value]) => [name, value ?? '']));
-      open = { language, marks, lines: [], line: index + 1, indent };
+      open = { language, marks: marksOf(rest.trim()), lines: [], line: index + 1, indent };
     } else if (open !== null && line.trim() === '```') {
       const { language, marks, line: at } = open;
       blocks.push({ language, marks, line: at, text: `${open.lines.join('\n')}\n` });
@@ -31,6 +31,13 @@ export function blocksOf(markdown) {
   });
   if (open !== null) throw new Error(`the fence of line ${open.line} is never closed`);
   return blocks;
+}
+
+/** The words behind a language, each with what it was given; the reason of `skip` is the rest of the line. */
+function marksOf(words) {
+  const skip = SKIP.exec(words);
+  if (skip) return new Map([['skip', skip[1]]]);
+  return new Map(words.split(/\s+/).filter(Boolean).map((word) => [word.split('=')[0], word.split('=')[1] ?? '']));
 }
 
 /** The document without its blocks. */

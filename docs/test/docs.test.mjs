@@ -2,9 +2,9 @@
 //
 //   sh run              run in one shell that stays open; a command that fails fails the document
 //   sh serve            run in a second terminal; the server that ran there is stopped first
-//   sh norun="why"      not run, for a stated reason; only its syntax is looked at
+//   sh skip why         not run, for a stated reason; only its syntax is looked at
 //   text shows          the block before must have shown these lines, `…` for anything
-//   … file="name"       saved under this name first
+//   … file=name         saved under this name first
 //
 // A shell block without one of these marks is refused. Every other language is at least parsed.
 //
@@ -30,7 +30,7 @@ const documents = [
   ...readdirSync(join(repository, 'docs')).filter((name) => name.endsWith('.md')).sort().map((name) => `docs/${name}`),
 ];
 /** Marks that say what becomes of a shell block; it needs one. */
-const FATES = ['run', 'serve', 'norun'];
+const FATES = ['run', 'serve', 'skip'];
 /** What nothing here can parse: other tools' files, and words. */
 const UNPARSED = ['', 'text', 'html', 'yaml', 'nginx', 'rust', 'blade', 'ini'];
 
@@ -48,7 +48,7 @@ for (const path of documents) {
       if (block.language === 'sh') {
         const fates = FATES.filter((fate) => block.marks.has(fate));
         assert.equal(fates.length, 1, `${where}: mark it with one of ${FATES.join(', ')}`);
-        assert.notEqual(block.marks.get('norun'), '', `${where}: norun="why not"`);
+        assert.notEqual(block.marks.get('skip'), '', `${where}: skip, and why`);
         assert.equal(shell(block.text), null, where);
       } else if (block.language in PARSERS) {
         const wrong = PARSERS[block.language](block.text, { repository });
