@@ -1,0 +1,184 @@
+// A reader who does what a document says: a folder, a shell that stays open, a server in a second terminal.
+//
+// The folder has a clone of the repository as `tenure/`; programs that a document calls are on the PATH. Two
+// things are changed in a block: the address 127.0.0.1:8080, for a port that is free, and `tnr_…`, for the key
+// that the server printed.
+
+import { spawn } from 'node:child_process';
+import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+const ADDRESS = '127.0.0.1:8080';
+/** A block that takes longer hangs. */
+const BLOCK_MS = 60_000;
+/** A debug build fills its demonstration meanwhile. */
+const START_MS = 60_000;
+/** After this a server that was told to stop is killed. */
+const STOP_MS = 15_000;
+const END = '@@block-ended@@';
+
+/** What runs, should the test itself be ended. */
+const open = new Set();
+process.on('exit', () => open.forEach((child) => signal(child, 'SIGKILL')));
+for (const name of ['SIGINT', 'SIGTERM']) process.on(name, () => process.exit(1));
+
+/** A process of its own group, with all that it starts. */
+function begin(given, options) {
+  const child = spawn('bash', given, { ...options, detached: true });
+  open.add(child);
+  child.on('close', () => open.delete(child));
+  return child;
+}
+
+export class Reader {
+  /** @param {{ repository: string, program: string }} where */
+  static async begin({ repository, program }) {
+    const folder = await mkdtemp(join(tmpdir(), 'tenure-docs-'));
+    await symlink(repository, join(folder, 'tenure'));
+    // On the PATH as `tenure`, whatever the file is called.
+    const programs = await mkdtemp(join(tmpdir(), 'tenure-docs-bin-'));
+    await symlink(program, join(programs, 'tenure'));
+    return new Reader(folder, programs, `127.0.0.1:${await freePort()}`);
+  }
+
+  constructor(folder, programs, address) {
+    this.folder = folder;
+    this.programs = programs;
+    this.address = address;
+    const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('TENURE_'));
+    this.environment = {
+      ...Object.fromEntries(inherited),
+      PATH: `${programs}:${dirname(process.execPath)}:${process.env.PATH}`,
+      // Whatever a document starts listens where the test looks, and keeps to the document's folder.
+      TENURE_LISTEN: address,
+      TENURE_URL: `http://${address}`,
+      HOME: folder,
+      NO_COLOR: '1',
+    };
+    this.server = null;
+    this.key = null;
+    this.shell = null;
+    this.count = 0;
+  }
+
+  /** Puts a block into a file, as a reader would who was told to save it. */
+  async save(name, text) {
+    if (!/^[\w.-]+$/.test(name)) throw new Error(`${name} is no plain file name`);
+    await writeFile(join(this.folder, name), this.readdressed(text));
+  }
+
+  async forget(name) {
+    await rm(join(this.folder, name), { force: true });
+  }
+
+  /** Runs a block in the shell that stays open, and gives what it showed. A command that fails is an error. */
+  async run(text) {
+    this.shell ??= this.openShell();
+    this.count += 1;
+    const file = join(this.programs, `block-${this.count}.sh`);
+    await writeFile(file, this.readdressed(text));
+    const { shell } = this;
+    shell.shown = '';
+    shell.process.stdin.write(`. '${file}' </dev/null; printf '\\n%s\\n' '${END}'\n`);
+    await within(BLOCK_MS, 'the block did not end', (resolve, reject) => {
+      shell.heard = () => shell.shown.includes(END) && resolve();
+      shell.ended = () => reject(new Error('a command failed'));
+      if (shell.process.exitCode !== null) shell.ended();
+    }).catch((error) => {
+      throw new Error(`${error.message}; it showed:\n${shell.shown.slice(-2_000)}`);
+    });
+    return shell.shown.slice(0, shell.shown.indexOf(END));
+  }
+
+  openShell() {
+    const bash = ['--noprofile', '--norc', '-eo', 'pipefail'];
+    const options = { cwd: this.folder, env: this.environment, stdio: ['pipe', 'pipe', 'pipe'] };
+    const shell = { process: begin(bash, options), shown: '', heard: () => {}, ended: () => {} };
+    shell.process.stdin.on('error', () => {});
+    for (const stream of [shell.process.stdout, shell.process.stderr]) {
+      stream.setEncoding('utf8').on('data', (text) => {
+        shell.shown += text;
+        shell.heard();
+      });
+    }
+    shell.process.on('close', () => shell.ended());
+    return shell;
+  }
+
+  /** Starts a server in the second terminal; the one that ran there is stopped first. */
+  async serve(text) {
+    await this.stopServer();
+    const options = { cwd: this.folder, env: this.environment, stdio: ['ignore', 'pipe', 'pipe'] };
+    const started = begin(['-eo', 'pipefail', '-c', this.readdressed(text)], options);
+    this.server = started;
+    let shown = '';
+    await within(START_MS, 'the server did not start', (resolve, reject) => {
+      for (const stream of [started.stdout, started.stderr]) {
+        stream.setEncoding('utf8').on('data', (more) => {
+          shown += more;
+          if (shown.includes(`Listening on http://${this.address}`)) resolve();
+        });
+      }
+      started.on('close', () => reject(new Error('the server ended')));
+    }).catch((error) => {
+      throw new Error(`${error.message}; it showed:\n${shown.slice(-2_000)}`);
+    });
+    // The demonstration's Ana where she is, else the administrator.
+    const keys = [/^Ana's key.*: (tnr_\w+)$/m, /^The administrator's key.*: (tnr_\w+)$/m];
+    this.key = keys.map((key) => key.exec(shown)?.[1]).find(Boolean) ?? this.key;
+    return shown;
+  }
+
+  /** As by Ctrl-C. */
+  async stopServer() {
+    const { server } = this;
+    this.server = null;
+    if (server === null || server.exitCode !== null) return;
+    const ended = new Promise((resolve) => server.on('close', resolve));
+    signal(server, 'SIGINT');
+    const timer = setTimeout(() => signal(server, 'SIGKILL'), STOP_MS);
+    await ended;
+    clearTimeout(timer);
+  }
+
+  async end() {
+    await this.stopServer();
+    if (this.shell !== null) signal(this.shell.process, 'SIGKILL');
+    await rm(this.folder, { recursive: true, force: true });
+    await rm(this.programs, { recursive: true, force: true });
+  }
+
+  readdressed(text) {
+    const readdressed = text.replaceAll(ADDRESS, this.address);
+    return this.key === null ? readdressed : readdressed.replaceAll('tnr_…', this.key);
+  }
+}
+
+/** To the process and all that it started. */
+function signal(child, name) {
+  try {
+    process.kill(-child.pid, name);
+  } catch {
+    // It is gone.
+  }
+}
+
+function within(ms, words, work) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`${words} within ${ms / 1000} s`)), ms);
+  });
+  return Promise.race([new Promise(work), late]).finally(() => clearTimeout(timer));
+}
+
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const server = createServer().on('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address();
+      server.close(() => resolve(port));
+    });
+  });
+}
