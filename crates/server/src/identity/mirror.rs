@@ -3,14 +3,15 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use serde::de::DeserializeOwned;
 use tenure_core::{CollectionKey, Fact, ItemId, Json};
 use tenure_engine::{Delivery, Engine, From, StoreError, Subscription};
 use tokio::sync::watch;
 
+use crate::limits::MIRROR_LOOKS_PER_SECOND;
 use crate::stream::advance;
 
 /// How long a write's own node waits until its copy shows it. The feed hears of it before the answer.
@@ -32,6 +33,8 @@ pub(super) struct Mirror<T> {
     rows: RwLock<HashMap<ItemId, Arc<Row<T>>>>,
     /// The number of the newest event that the rows show.
     applied: watch::Sender<u64>,
+    /// How often something unknown was looked for in the store, and since when.
+    looked: Mutex<(Instant, u32)>,
     /// Counts removals: whoever relies on a document looks again.
     removed: watch::Sender<u64>,
 }
@@ -41,6 +44,7 @@ impl<T: DeserializeOwned> Mirror<T> {
         Self {
             collection,
             rows: RwLock::default(),
+            looked: Mutex::new((Instant::now(), 0)),
             applied: watch::Sender::new(0),
             removed: watch::Sender::new(0),
         }
@@ -92,9 +96,12 @@ impl<T: DeserializeOwned> Mirror<T> {
     }
 
     /// The same; what this copy does not know is looked for in the store: it may have been made on another node a moment
-    /// ago. Guessers get no further: wrong credentials are counted for each address.
+    /// ago. So often and no more: guessers are not to keep the store busy.
     pub(super) fn find(&self, engine: &Engine, id: &str) -> Option<Arc<Row<T>>> {
         self.get(id).or_else(|| {
+            if !self.may_look() {
+                return None;
+            }
             let item = engine.reader().item(&self.collection, &ItemId::new(id).ok()?);
             let item = item.inspect_err(|error| {
                 tracing::warn!(collection = %self.collection, %error, "a document could not be looked for");
@@ -102,6 +109,15 @@ impl<T: DeserializeOwned> Mirror<T> {
             let item = item.ok()??;
             self.row(item.version, item.data.as_ref())
         })
+    }
+
+    fn may_look(&self) -> bool {
+        let mut looked = self.looked.lock();
+        if looked.0.elapsed() >= Duration::from_secs(1) {
+            *looked = (Instant::now(), 0);
+        }
+        looked.1 += 1;
+        looked.1 <= MIRROR_LOOKS_PER_SECOND
     }
 
     /// Every document that passes.
