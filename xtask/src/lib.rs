@@ -7,6 +7,7 @@
 
 pub mod cargo;
 pub mod house;
+pub mod package;
 pub mod plan;
 pub mod run;
 pub mod schemathesis;

@@ -35,6 +35,10 @@ pub enum Action {
     Browser,
     /// Does bad things to the real server.
     Drills,
+    /// Does what the documents say.
+    Docs,
+    /// Builds a package.
+    Package,
 }
 
 /// The steps.
@@ -49,6 +53,8 @@ pub const STEPS: &[Step] = &[
     step("web", "types, logic and SDK of what browsers get", Action::Web).needs(&["npm"]),
     step("browser", "people at two browsers come through every page", Action::Browser).needs(&["chromium", "npm"]),
     step("drills", "the server is killed, paused, out of room and under a wrong clock, and keeps its word", Action::Drills).needs(&["faketime"]),
+    step("docs", "every command in the documents works", Action::Docs).needs(&["curl", "jq", "npm", "sqlite3"]),
+    step("package", "a Debian package has what it needs", Action::Package).needs(&["dpkg-deb"]),
     step("deny", "dependencies: bans, licences, sources", Action::Deny),
     cargo("sim", "a thousand seeds satisfy the auditor", &["run", "--release", "--locked", "--package", "tenure-sim", "--", "--seeds", "1000"]),
 ];

@@ -26,6 +26,10 @@ pub const TOOLS: &[Tool] = &[
     Tool { command: "chromium", package: "chromium", proof: &["--version"] },
     Tool { command: "nginx", package: "nginx-light", proof: &["-v"] },
     Tool { command: "strace", package: "strace", proof: &[] },
+    Tool { command: "curl", package: "curl", proof: &[] },
+    Tool { command: "dpkg-deb", package: "dpkg", proof: &[] },
+    Tool { command: "jq", package: "jq", proof: &[] },
+    Tool { command: "sqlite3", package: "sqlite3", proof: &[] },
     // Comes with the library that moves a process's clock.
     Tool { command: "faketime", package: "faketime", proof: &[] },
     // What starts a cluster of one's own lies beside it, in no folder of the path.

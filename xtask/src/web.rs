@@ -21,6 +21,16 @@ pub fn browse(workspace: &Workspace) -> Result<(), String> {
     npm(&["run", "test:browser"], Some(program.as_os_str()))
 }
 
+/// Does what the documents say, in order. Parsing what they show of pages needs the packages of `web`.
+pub fn documents(workspace: &Workspace) -> Result<(), String> {
+    install()?;
+    let program = server::build(workspace)?;
+    let mut command = Command::new("node");
+    command.args(["--test", "docs/test/docs.test.mjs"]).current_dir(cargo::root()).stdin(Stdio::null());
+    command.env("TENURE_BIN", program);
+    cargo::run_command(command, "node --test docs/test/docs.test.mjs")
+}
+
 fn install() -> Result<(), String> {
     npm(&["ci", "--no-audit", "--no-fund"], None)
 }

@@ -22,9 +22,12 @@ use clap::{CommandFactory, Parser, Subcommand};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// With the commit that it was built from, where that is known.
+const VERSION: &str = env!("TENURE_VERSION");
+
 /// Who holds what, until when.
 #[derive(Parser)]
-#[command(name = "tenure", version, arg_required_else_help = true)]
+#[command(name = "tenure", version = VERSION, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -43,6 +46,8 @@ enum Command {
     /// Run queued analyses by a command.
     #[command(after_help = worker::HELP)]
     Worker(worker::Worker),
+    /// Tell whether the server can serve: exit code 0, or 69 where none answers. Needs no key.
+    Health(remote::Remote),
     /// List claims.
     Ls(look::Ls),
     /// Explain an item, or show a claim.
@@ -67,6 +72,11 @@ enum Command {
         /// Which shell.
         shell: clap_complete::Shell,
     },
+    /// Write the manual's pages into a folder, one for each command.
+    Man {
+        /// The folder; made if it is not there.
+        folder: std::path::PathBuf,
+    },
     /// Copy a data folder, also while a server uses it.
     Backup(store::Backup),
     /// Make a data folder out of a backup. Every token and event number jumps ahead, so that nothing
@@ -77,6 +87,13 @@ enum Command {
     /// Measure.
     #[command(subcommand)]
     Bench(bench::Bench),
+}
+
+fn manual(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
+    std::fs::create_dir_all(folder)?;
+    // Pages carry the release alone: a commit in each would make every build another manual.
+    let command = Cli::command().version(env!("CARGO_PKG_VERSION")).disable_help_subcommand(true);
+    Ok(clap_mangen::generate_to(command, folder)?)
 }
 
 fn main() -> ExitCode {
@@ -94,6 +111,7 @@ fn main() -> ExitCode {
         Command::Config(config) => config.run(),
         Command::Run(run) => run.run(),
         Command::Worker(worker) => worker.run(),
+        Command::Health(remote) => remote.ready(),
         Command::Ls(ls) => ls.run(),
         Command::Show(show) => show.run(),
         Command::Watch(watch) => watch.run(),
@@ -109,6 +127,7 @@ fn main() -> ExitCode {
             out::bytes(&text);
             Ok(())
         }
+        Command::Man { folder } => manual(&folder),
         Command::Backup(backup) => backup.run(),
         Command::Restore(restore) => restore.run(),
         Command::Check(check) => check.run(),

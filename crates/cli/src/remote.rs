@@ -10,6 +10,9 @@ use tenure_client::{Client, Error};
 use crate::bench::Result;
 use crate::exit::{Exit, NOT_ALLOWED, UNAVAILABLE, USAGE};
 
+/// Stands where a key would, for what anyone may ask.
+const NO_KEY: &str = "none";
+
 #[derive(Args, Clone)]
 pub(crate) struct Remote {
     /// The server.
@@ -36,6 +39,16 @@ impl Remote {
             None => Client::new(&self.server, &key),
         };
         Ok(client.map_err(|error| self.exit(&error))?)
+    }
+
+    /// Asks whether the server can serve, without a key.
+    pub(crate) fn ready(&self) -> Result {
+        let client = match &self.ca_file {
+            Some(path) => Client::with_authority(&self.server, NO_KEY, path),
+            None => Client::new(&self.server, NO_KEY),
+        };
+        let client = client.map_err(|error| self.exit(&error))?;
+        block_on(async { client.ready().await.map_err(|error| self.exit(&error).into()) })
     }
 
     /// Runs what asks the server, and turns its errors into sentences with exit codes.

@@ -16,6 +16,12 @@ use crate::progress::bar;
 /// Where the data is, unless somebody says otherwise.
 const DATA: &str = "./tenure-data";
 
+/// What a backup leaves out, since it would open what the backup only holds.
+const NOT_COPIED: [(&str, &str); 2] = [
+    ("secret.key", "without which no raffle that is open can be drawn and no payment secret can be read"),
+    ("secrets", "with the keys of payment gateways"),
+];
+
 /// What to copy where.
 #[derive(Args)]
 pub(crate) struct Backup {
@@ -55,6 +61,11 @@ impl Backup {
         copy_files(&self.data, &self.target)?;
         progress.finish_and_clear();
         say!("{} holds everything up to batch {last}.", self.target.display());
+        for (name, why) in NOT_COPIED {
+            if self.data.join(name).exists() {
+                say!("Not in it: {name}, {why}. Keep a copy elsewhere.");
+            }
+        }
         Ok(())
     }
 }
@@ -84,7 +95,7 @@ impl Check {
                 say!("{problem}");
             }
             say!(
-                "{} collections, {} events, {} items, {} batches: {}.",
+                "In the archive: {} collections, {} events, {} items. With the journal up to batch {}: {}.",
                 report.collections,
                 report.events,
                 report.items,

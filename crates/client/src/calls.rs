@@ -73,6 +73,11 @@ struct Freed {
 }
 
 impl Client {
+    /// The server answers and its store does. Needs no key.
+    pub async fn ready(&self) -> Result<(), Error> {
+        self.http().nothing(Call::get("/readyz")).await
+    }
+
     /// At most `limit` claims, by collection and number.
     pub async fn claims(&self, filter: &ClaimsFilter, limit: usize) -> Result<Vec<ClaimInfo>, Error> {
         let ClaimsFilter { kind, collection, holder, state } = filter;

@@ -130,7 +130,7 @@ pub(super) const KEYS: &[Key] = &[
     key(
         "network.allowed_origins",
         Takes::List,
-        "Other sites whose pages may use sessions and sockets: https://app.example.",
+        "Other sites whose pages may open sockets, with a ticket: https://app.example.",
     ),
     key(
         "jobs.at_once",

@@ -7,7 +7,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
@@ -87,7 +87,8 @@ impl Disk for RealDisk {
             };
         }
         self.create_dir(parent)?;
-        match std::fs::create_dir(dir) {
+        // What is kept is nobody else's to read: documents, hashes of keys, who holds what.
+        match std::fs::DirBuilder::new().mode(0o700).create(dir) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             made => made?,
         }
