@@ -68,3 +68,13 @@ use utoipa_axum::router::OpenApiRouter;
 pub fn own_routes() -> OpenApiRouter<App> {
     identity::routes().merge(ops::routes())
 }
+
+/// Reads a socket's message, for whoever tests it with anything; the id that its answer would carry.
+#[doc(hidden)]
+pub fn echo_frame(text: &str) -> Option<&str> {
+    match socket::message::read(text) {
+        Ok(socket::message::Message::Command { id, .. }) => Some(id),
+        Ok(_) => None,
+        Err(wrong) => wrong.id,
+    }
+}

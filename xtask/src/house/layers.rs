@@ -49,6 +49,8 @@ const LAYERS: &[Layer] = &[
             "tenure-client",
         ],
     ),
+    // Everything that reads bytes from outside, each on its own.
+    layer("tenure-fuzz", &["tenure-core", "tenure-store", "tenure-engine", "tenure-apps", "tenure-server"]),
     // It sees what an outsider sees: the program and its answers.
     layer("tenure-soak", &[]),
     layer("xtask", &[]),

@@ -13,7 +13,7 @@ use crate::{Problem, body};
 
 /// A message.
 #[derive(Debug)]
-pub(super) enum Message<'a> {
+pub(crate) enum Message<'a> {
     /// Who it is.
     Hello(Secret),
     /// A sign of life, to be answered.
@@ -31,8 +31,8 @@ pub(super) enum Message<'a> {
 
 /// What is wrong with a message, and which one it was, if that could be read.
 #[derive(Debug)]
-pub(super) struct Wrong<'a> {
-    pub(super) id: Option<&'a str>,
+pub(crate) struct Wrong<'a> {
+    pub(crate) id: Option<&'a str>,
     pub(super) problem: Box<Problem>,
 }
 
@@ -58,7 +58,7 @@ struct Fields<'a> {
 }
 
 /// Reads a message.
-pub(super) fn read(text: &str) -> Result<Message<'_>, Wrong<'_>> {
+pub(crate) fn read(text: &str) -> Result<Message<'_>, Wrong<'_>> {
     if text.is_empty() {
         let problem = Problem::new(StatusCode::BAD_REQUEST, "malformed", "the message is empty");
         return Err(Wrong::new(None, problem));

@@ -5,7 +5,7 @@
 
 mod close;
 mod commands;
-mod message;
+pub(crate) mod message;
 mod pump;
 mod session;
 

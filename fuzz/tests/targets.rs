@@ -1,0 +1,29 @@
+//! Ten thousand spoiled inputs for each target.
+
+const INPUTS: u64 = 10_000;
+
+fn nothing_breaks(name: &str) {
+    if let Err(broken) = tenure_fuzz::run(name, 1..=INPUTS) {
+        panic!("{broken}");
+    }
+}
+
+#[test]
+fn a_spoiled_journal_is_refused_or_read_as_far_as_it_is_whole() {
+    nothing_breaks("journal");
+}
+
+#[test]
+fn a_spoiled_request_is_no_failure_of_the_servers() {
+    nothing_breaks("request");
+}
+
+#[test]
+fn a_spoiled_frame_is_read_or_refused() {
+    nothing_breaks("frame");
+}
+
+#[test]
+fn a_spoiled_policy_is_refused_or_stays_what_it_is() {
+    nothing_breaks("policy");
+}
