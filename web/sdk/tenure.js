@@ -36,7 +36,8 @@ export { Watch } from './src/watch.js';
  * @property {string} [base] Where the server is; in a browser the page's own.
  * @property {string | (() => Promise<string> | string)} [key] An API key or a token. Without one the session's
  *   cookie speaks, which a page should prefer.
- * @property {string} [session] The name of this tab or worker; made up if not given.
+ * @property {string} [session] Who holds what this one claims. If not given, a browser's tab is one holder; elsewhere
+ *   each claim is, so that a job which is delivered twice to one process runs once.
  * @property {number} [pollMs] How often to ask where no stream gets through.
  * @property {import('./src/stream.js').Way[]} [ways] Which ways to try, in this order.
  * @property {typeof fetch} [fetch]
@@ -70,8 +71,8 @@ export class Tenure {
     const channel = broadcast('tenure');
     this.activity = isBrowser ? new Activity({ own: this.own, channel, target: window }) : undefined;
     this.tabs = new Tabs({ channel, tab: unique(), own: this.own });
-    const storage = isBrowser ? sessionStorage : undefined;
-    this.session = options.session ?? tabSession({ storage, page: this.page, make: unique });
+    const tab = isBrowser ? tabSession({ storage: sessionStorage, page: this.page, make: unique }) : undefined;
+    this.session = options.session ?? tab;
     this.pollMs = pollMs;
     this.ways = options.ways;
     this.Socket = options.WebSocket ?? globalThis.WebSocket;
@@ -94,7 +95,7 @@ export class Tenure {
     try {
       const { body, sentAt } = await this.http.ask('POST', '/v1/claims', {
         body: {
-          collection, items: [items].flat(), session: this.session,
+          collection, items: [items].flat(), session: this.session ?? unique(),
           ...(ttlMs !== undefined && { ttl_ms: ttlMs }),
           ...(waitMs !== undefined && { wait_ms: waitMs }),
           ...(data !== undefined && { data }),

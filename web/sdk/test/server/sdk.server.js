@@ -70,6 +70,13 @@ test('t06_of_two_the_second_learns_who_was_first', async () => {
   await taken.release();
 });
 
+test('j04_a_job_delivered_twice_to_one_process_is_claimed_once', async () => {
+  const worker = tenure(keys.eva);
+  const claim = await worker.claim('lock/twice', 'job');
+  await assert.rejects(worker.claim('lock/twice', 'job'), (error) => error instanceof Refused && error.code === 'held');
+  await claim.release();
+});
+
 test('t08_a_heartbeat_renews_and_an_idle_one_does_not', async () => {
   const collection = await tasks('beats');
   const claim = await tenure(keys.eva).claim(collection, 'a1');
