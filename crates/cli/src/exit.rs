@@ -1,5 +1,6 @@
 //! Exit codes other than 0 and 1, and the sentence that goes with each.
 
+use crate::out::note;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -47,7 +48,7 @@ impl std::error::Error for Exit {}
 pub(crate) fn report(error: &(dyn std::error::Error + 'static)) -> ExitCode {
     let exit = error.downcast_ref::<Exit>();
     if exit.is_none_or(|exit| !exit.message.is_empty()) {
-        eprintln!("tenure: {error}");
+        note!("tenure: {error}");
     }
     exit.map_or(ExitCode::FAILURE, |exit| ExitCode::from(exit.code))
 }

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use crate::bench::Result;
 use crate::exit::{Exit, USAGE};
 use crate::look::{item_of, neither, print, table};
-use crate::out::say;
+use crate::out::{note, say};
 use crate::remote::Remote;
 
 /// Let go of a claim, or free an item by force.
@@ -173,7 +173,7 @@ impl Keys {
                 if json {
                     return print(&made);
                 }
-                eprintln!("{} for {}, shown only now:", made.id, made.subject);
+                note!("{} for {}, shown only now:", made.id, made.subject);
                 say!("{}", made.key.unwrap_or_default());
                 Ok(())
             }

@@ -13,6 +13,17 @@ macro_rules! say {
 }
 pub(crate) use say;
 
+/// Prints a line beside what was asked for, on standard error. Where that cannot be written (its disk is full), it is
+/// lost: the standard library's macro would panic instead, and take what goes on with it.
+macro_rules! note {
+    ($($text:tt)*) => { $crate::out::aside(format_args!($($text)*)) };
+}
+pub(crate) use note;
+
+pub(crate) fn aside(text: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
 pub(crate) fn line(text: fmt::Arguments<'_>) {
     bytes(format!("{text}\n").as_bytes());
 }
@@ -22,7 +33,7 @@ pub(crate) fn bytes(text: &[u8]) {
     let mut out = io::stdout().lock();
     if let Err(error) = out.write_all(text).and_then(|()| out.flush()) {
         if error.kind() != ErrorKind::BrokenPipe {
-            eprintln!("tenure: what there is to say cannot be written: {error}");
+            note!("tenure: what there is to say cannot be written: {error}");
         }
         std::process::exit(PIPE_CLOSED);
     }

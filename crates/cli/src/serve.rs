@@ -15,7 +15,7 @@ use tenure_store::postgres::Postgres;
 use tokio::sync::Notify;
 
 use crate::bench::Result;
-use crate::out::say;
+use crate::out::{note, say};
 
 /// What the configuration says, unless these say otherwise.
 #[derive(Args)]
@@ -176,7 +176,7 @@ async fn serve(config: &Config, engine: Engine, metrics: Metrics, failed: &Notif
     }
     if let Some(danger) = config.demo_danger() {
         // Whatever the log shows: this must not go unseen.
-        eprintln!("WARNING: --demo on {} {danger}.", config.listen);
+        note!("WARNING: --demo on {} {danger}.", config.listen);
     }
     if config.demo {
         demo::load(server.app()).await?;

@@ -25,6 +25,7 @@ use tokio::task::JoinSet;
 
 use crate::bench::Result;
 use crate::exit::{CANNOT_RUN, Exit};
+use crate::out::note;
 use crate::remote::{Remote, block_on};
 use crate::run::Signals;
 use command::{CANNOT, CommandRunner};
@@ -133,10 +134,10 @@ impl Worker {
             tokio::select! {
                 _ = signals.next() => {
                     if is_ending {
-                        eprintln!("tenure: stopping {} and giving them back", running.len());
+                        note!("tenure: stopping {} and giving them back", running.len());
                         stop_all.send_replace(true);
                     } else {
-                        eprintln!("tenure: taking nothing more, {} to finish", running.len());
+                        note!("tenure: taking nothing more, {} to finish", running.len());
                         is_ending = true;
                     }
                 }
@@ -174,7 +175,7 @@ impl Worker {
         }
         let waiting = match client.claimable_analyses(room * LOOK_AT + ids.len() + 1).await {
             Err(error) if error.is_temporary() => {
-                eprintln!("tenure: {error}; trying again");
+                note!("tenure: {error}; trying again");
                 return Ok(taken);
             }
             waiting => waiting.map_err(|error| self.remote.exit(&error))?,
@@ -194,7 +195,7 @@ impl Worker {
                 Err(Error::Refused(problem))
                     if matches!(problem.code.as_str(), "held" | "finished" | "not_found") => {}
                 Err(error) if error.is_temporary() => {
-                    eprintln!("tenure: {error}; trying again");
+                    note!("tenure: {error}; trying again");
                     break;
                 }
                 Err(error) => return Err(self.remote.exit(&error).into()),
@@ -218,7 +219,7 @@ impl Learned {
                 // Two of them, and none that ran: it is the command.
                 Some((other, _)) if *other != id && !self.runs => return Some(why),
                 _ => {
-                    eprintln!("tenure: {id} is left aside, its command could not be run: {}", why.trim());
+                    note!("tenure: {id} is left aside, its command could not be run: {}", why.trim());
                     self.aside = Some((id, why));
                 }
             },
@@ -261,7 +262,7 @@ impl One {
             }
             Run::Done(outcome) => outcome,
             Run::Lost(why) => {
-                eprintln!("tenure: {id} is given up: {why}");
+                note!("tenure: {id} is given up: {why}");
                 if claim.is_held() {
                     release(claim, &id).await;
                 }
@@ -286,11 +287,11 @@ impl One {
         }
         match written {
             Ok(()) => {
-                eprintln!("tenure: {id} is {word}{said}");
+                note!("tenure: {id} is {word}{said}");
                 (id, Came::Written)
             }
             Err(error) => {
-                eprintln!("tenure: {id}: its result was not written: {error}");
+                note!("tenure: {id}: its result was not written: {error}");
                 (id, Came::Unwritten)
             }
         }
@@ -337,6 +338,6 @@ impl One {
 
 async fn release(claim: Claim, id: &str) {
     if let Err(error) = claim.release().await {
-        eprintln!("tenure: {id}: its lock runs out by itself, releasing it failed: {error}");
+        note!("tenure: {id}: its lock runs out by itself, releasing it failed: {error}");
     }
 }

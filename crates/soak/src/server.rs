@@ -66,9 +66,7 @@ impl Server {
                 return Ok(());
             }
             if let Some(status) = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten()) {
-                let said = std::fs::read_to_string(self.folder.join("log")).unwrap_or_default();
-                let tail: String = said.lines().rev().take(5).collect::<Vec<_>>().join("\n");
-                return Err(format!("the server ended at its start ({status}): {tail}").into());
+                return Err(format!("the server ended at its start ({status}): {}", self.last_words()).into());
             }
             if begun.elapsed() > START {
                 return Err("the server was not ready within a minute".into());
@@ -91,6 +89,13 @@ impl Server {
 
     fn log(&self) -> std::io::Result<File> {
         OpenOptions::new().create(true).append(true).open(self.folder.join("log"))
+    }
+
+    /// The newest lines of its log.
+    fn last_words(&self) -> String {
+        let said = std::fs::read_to_string(self.folder.join("log")).unwrap_or_default();
+        let lines: Vec<_> = said.lines().collect();
+        lines[lines.len().saturating_sub(5)..].join("\n")
     }
 
     /// Somebody who asks it, with the administrator's key.
@@ -116,7 +121,11 @@ impl Server {
         let Some(mut child) = self.child.take() else { return Ok(()) };
         signal(child.id(), Signal::TERM)?;
         let status = child.wait()?;
-        if status.success() { Ok(()) } else { Err(format!("it stopped with {status}").into()) }
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("it stopped with {status}: {}", self.last_words()).into())
+        }
     }
 
     /// Verifies the folder of a server that is stopped: journal, archive, rows against events, audit chain.

@@ -15,8 +15,8 @@ use crate::http::{Answer, Caller};
 use crate::load::{Load, record};
 use crate::server::Server;
 
-/// Room for the journal as it is laid out at the first start, an archive, and little more.
-const ROOM_MB: u64 = 320;
+/// Room for the journal and an archive of all that is written. Something else takes what is left of it, until it is full.
+const ROOM_MB: u64 = 768;
 /// Large documents fill a disk sooner than claims.
 const DOCUMENT: usize = 60_000;
 /// What it takes to come back once there is room.
