@@ -6,6 +6,7 @@
 //! Deliberately absent: any crate of the workspace. The tasks must build and run while those do not.
 
 pub mod cargo;
+pub mod counts;
 pub mod house;
 pub mod package;
 pub mod plan;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use xtask::cargo::Workspace;
 use xtask::run::Options;
-use xtask::{cargo, house, package, plan, run, soak};
+use xtask::{cargo, counts, house, package, plan, run, soak};
 
 const HELP: &str = "\
 The project's tasks.
@@ -14,6 +14,7 @@ usage: cargo xtask <task>
   test [--keep-going] [step …]  run every step, or only the named ones, in order;
                                 stop at the first that fails unless --keep-going
   soak [drill …]                drill the real server for hours, or only the named drills
+  count                         count a command's instructions, and keep the numbers
   package                       build a Debian package in release
   house                         check the house rules alone
   layers                        check which crate depends on which, alone
@@ -36,6 +37,7 @@ fn task(arguments: &[&str]) -> Result<(), String> {
     match arguments {
         ["test", rest @ ..] => run::test(&Workspace::read()?, &Options::parse(rest)?),
         ["soak", drills @ ..] => soak::long(&Workspace::read()?, drills),
+        ["count"] => counts::keep(&Workspace::read()?),
         ["package"] => package::release(&Workspace::read()?),
         ["house"] => house::report(&house::check(&Workspace::read()?)?),
         ["layers"] => house::report(&house::check_layers(&Workspace::read()?)),

@@ -35,6 +35,8 @@ pub enum Action {
     Browser,
     /// Does bad things to the real server.
     Drills,
+    /// Counts instructions.
+    Counts,
     /// Does what the documents say.
     Docs,
     /// Builds a package.
@@ -57,6 +59,7 @@ pub const STEPS: &[Step] = &[
     step("package", "a Debian package has what it needs", Action::Package).needs(&["dpkg-deb"]),
     step("deny", "dependencies: bans, licences, sources", Action::Deny),
     cargo("sim", "a thousand seeds satisfy the auditor", &["run", "--release", "--locked", "--package", "tenure-sim", "--", "--seeds", "1000"]),
+    step("counts", "no command costs a tenth more instructions than it did", Action::Counts).needs(&["valgrind"]),
 ];
 
 const fn step(name: &'static str, why: &'static str, action: Action) -> Step {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::cargo::{self, Workspace};
 use crate::plan::{Action, STEPS, Step};
-use crate::{house, package, schemathesis, soak, tools, web};
+use crate::{counts, house, package, schemathesis, soak, tools, web};
 
 /// How to run the steps.
 #[derive(Debug, PartialEq, Eq)]
@@ -83,6 +83,7 @@ fn take(workspace: &Workspace, step: &Step) -> Outcome {
         Action::Web => web::test(workspace),
         Action::Browser => web::browse(workspace),
         Action::Drills => soak::short(workspace),
+        Action::Counts => counts::test(workspace),
         Action::Docs => web::documents(workspace),
         Action::Package => package::test(workspace),
     };

@@ -26,6 +26,7 @@ pub const TOOLS: &[Tool] = &[
     Tool { command: "chromium", package: "chromium", proof: &["--version"] },
     Tool { command: "nginx", package: "nginx-light", proof: &["-v"] },
     Tool { command: "strace", package: "strace", proof: &[] },
+    Tool { command: "valgrind", package: "valgrind", proof: &[] },
     Tool { command: "curl", package: "curl", proof: &[] },
     Tool { command: "dpkg-deb", package: "dpkg", proof: &[] },
     Tool { command: "jq", package: "jq", proof: &[] },
