@@ -13,8 +13,10 @@ use crate::{Error, Kept};
 
 const CLOCK: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 const HEADS: &str = "SELECT collection, seq FROM tenure.collections WHERE collection = ANY($1) AND seq > 0";
-const DUE: &str = "SELECT collection, number, expires_at_ms FROM tenure.claims \
-     WHERE state = 0 AND expires_at_ms <= $1 + coalesce($3, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint) \
+/// The clock is read in a query of its own: only then is it one value, by which an index can be searched.
+pub const DUE: &str = "SELECT collection, number, expires_at_ms FROM tenure.claims \
+     WHERE state = 0 AND expires_at_ms <= $1 + \
+     coalesce($3, (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)) \
      ORDER BY expires_at_ms LIMIT $2";
 
 /// Some at a time, and none that another node is deleting just now.

@@ -36,6 +36,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use tokio_postgres::Client;
 
 use connect::Link;
+/// The look for deadlines, for a test of its plan.
+#[cfg(feature = "conformance")]
+pub use due::DUE;
 use load::Open;
 use reader::PostgresReader;
 pub use view::PostgresView;
