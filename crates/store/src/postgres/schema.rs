@@ -135,9 +135,19 @@ async fn prepare(client: &Client) -> Result<(), Error> {
     // by the second somebody has made it.
     let mut tries = 0;
     loop {
+        // Asked first: IF NOT EXISTS wants the right to make a schema even where there is one.
+        let there = client.query_typed_one("SELECT to_regnamespace('tenure') IS NOT NULL", &[]).await;
+        if !there.map_err(|error| away(&error))?.get::<_, bool>(0) {
+            match client.batch_execute("CREATE SCHEMA IF NOT EXISTS tenure").await {
+                Err(error) if tries < 20 && is_race(&error) => {
+                    tries += 1;
+                    continue;
+                }
+                made => made.map_err(|error| away(&error))?,
+            }
+        }
         let made = client.batch_execute(
-            "CREATE SCHEMA IF NOT EXISTS tenure; \
-             CREATE TABLE IF NOT EXISTS tenure.schema (one boolean PRIMARY KEY CHECK (one), version integer NOT NULL); \
+            "CREATE TABLE IF NOT EXISTS tenure.schema (one boolean PRIMARY KEY CHECK (one), version integer NOT NULL); \
              CREATE TABLE IF NOT EXISTS tenure.migrations (version integer PRIMARY KEY, at timestamptz NOT NULL); \
              INSERT INTO tenure.schema VALUES (true, 0) ON CONFLICT DO NOTHING",
         );

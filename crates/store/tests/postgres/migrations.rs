@@ -79,3 +79,24 @@ fn e09_a_password_is_in_no_error() {
         assert!(!format!("{error} {error:?}").contains(secret), "{error}");
     }
 }
+
+/// Who may not make schemas can use the one that was made for it, at every start.
+#[test]
+fn r26_a_schema_that_was_made_for_the_user_is_enough() {
+    let server = Server::shared();
+    let url = server.database();
+    let name = url.rsplit('/').next().expect("a name");
+    let user = format!("user_of_{name}");
+    server.run(
+        name,
+        &format!(
+            "CREATE ROLE {user} LOGIN; REVOKE CREATE ON DATABASE {name} FROM PUBLIC; \
+             CREATE SCHEMA tenure AUTHORIZATION {user}"
+        ),
+    );
+    let url = url.replace("//tenure@", &format!("//{user}@"));
+    for item in ["one", "two"] {
+        let mut store = Postgres::open(&url, &Options::default()).expect("opens");
+        run(&mut store, &[acquire("lock/a", "ana", &[item])]).expect("commits");
+    }
+}
