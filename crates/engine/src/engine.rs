@@ -121,13 +121,24 @@ impl Lanes {
 /// The engine's time, for everyone who only reads.
 pub(crate) struct Time {
     clock: Box<dyn Clock>,
+    /// For whoever waits for a time: never early.
     offset_ms: AtomicI64,
+    /// For whoever is told the time: never late, so that nobody believes to hold for longer than it does.
+    told_offset_ms: AtomicI64,
     newest_ms: AtomicI64,
+    /// The time is the store's, and may run back when another database takes over.
+    shared: bool,
 }
 
 impl Time {
     fn now_ms(&self) -> i64 {
-        (self.clock.now_ms() + self.offset_ms()).max(self.newest_ms.load(Ordering::Acquire))
+        let newest_ms = self.newest_ms.load(Ordering::Acquire);
+        if !self.shared {
+            return (self.clock.now_ms() + self.offset_ms()).max(newest_ms);
+        }
+        let now_ms = self.clock.now_ms() + self.told_offset_ms.load(Ordering::Acquire);
+        // Two looks differ by a little: that much is waited for. A clock that was set back is followed.
+        if newest_ms - now_ms <= SAMPLE_MS_MAX { now_ms.max(newest_ms) } else { now_ms }
     }
 
     fn offset_ms(&self) -> i64 {
@@ -145,6 +156,7 @@ impl Time {
         let clock_ms = self.clock.now_ms();
         if clock_ms - asked_ms <= SAMPLE_MS_MAX {
             self.offset_ms.store(now_ms - clock_ms, Ordering::Release);
+            self.told_offset_ms.store(now_ms - asked_ms, Ordering::Release);
         }
         self.newest_ms.fetch_max(now_ms, Ordering::AcqRel);
     }
@@ -176,8 +188,10 @@ impl Engine {
         let turns = stores.into_iter().map(open).collect::<Result<Vec<_>, Error>>()?;
         let time = Arc::new(Time {
             offset_ms: AtomicI64::new(turns[0].offset_ms()),
+            told_offset_ms: AtomicI64::new(turns[0].offset_ms()),
             newest_ms: AtomicI64::new(turns[0].now_ms()),
             clock: Box::new(clock),
+            shared,
         });
         let lane = |turn: &Turn<S, ReplyTo>| Lane { queue: Arc::default(), waiters: turn.waiters() };
         let lanes = Arc::new(Lanes(turns.iter().map(lane).collect()));

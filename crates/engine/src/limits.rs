@@ -33,7 +33,8 @@ pub(crate) const EXPLAIN_CLAIMS_MAX: usize = 10_000;
 /// How often a node looks what others did, over a store that they share. A hint comes sooner; this is what a
 /// lost hint costs.
 pub(crate) const PULSE_MS: u64 = 250;
-/// The longest that an answer may take to tell the time by: readers see a time that is late by up to this.
+/// The longest that an answer may take to tell the time by: timers are late, and readers told too early an end,
+/// by up to this.
 pub(crate) const SAMPLE_MS_MAX: i64 = 1_000;
 /// Deadlines that come within this time are looked up with it: twice the pause, so that one look may fail.
 pub(crate) const AHEAD_MS: i64 = 600;

@@ -80,9 +80,16 @@ pub trait Store: Send {
 
 /// Rows, and the replies that are kept for retries.
 pub trait View: Rows {
-    /// The store's own time, where it has one (a database's, read under the collections' locks).
-    fn now_ms(&self) -> Option<i64> {
+    /// The store's own clock, where it has one (a database's, read under the collections' locks).
+    fn clock_ms(&self) -> Option<i64> {
         None
+    }
+
+    /// A collection's time, over such a store: that of the clock, but never before what was committed there.
+    /// It is decided by nothing else, since a time that came from another collection could end claims early.
+    fn now_ms(&self, collection: &CollectionKey) -> Option<i64> {
+        let _ = collection;
+        self.clock_ms()
     }
 
     /// A load has made this collection ready to be decided in. Of any other nothing may be read or written.

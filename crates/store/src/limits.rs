@@ -59,6 +59,11 @@ pub const MIGRATE_MS: u64 = 300_000;
 pub const LOAD_TRIES: usize = 10;
 /// Heads of which a writer remembers that they are there: some 100 bytes each.
 pub const KNOWN_HEADS_MAX: usize = 100_000;
+/// A collection may be this far ahead of the database's clock before the operator is told: clocks that are kept
+/// together differ by less.
+pub const HEAD_AHEAD_MS: i64 = 1_000;
+/// The operator is told of what lasts this often.
+pub const TOLD_AGAIN_MS: u64 = 60_000;
 /// How long a batch's own row stays: far longer than anyone looks for the answer to its commit.
 pub const BATCH_ROW_MS: i64 = 3_600_000;
 /// Rows that one tidying deletes of each table: a minute's worth of a busy node, and a moment's work.

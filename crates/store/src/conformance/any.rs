@@ -138,8 +138,12 @@ impl Rows for AnyView<'_> {
 }
 
 impl View for AnyView<'_> {
-    fn now_ms(&self) -> Option<i64> {
-        each!(self, Self, view => view.now_ms())
+    fn clock_ms(&self) -> Option<i64> {
+        each!(self, Self, view => view.clock_ms())
+    }
+
+    fn now_ms(&self, collection: &CollectionKey) -> Option<i64> {
+        each!(self, Self, view => view.now_ms(collection))
     }
 
     fn covers(&self, collection: &CollectionKey) -> bool {

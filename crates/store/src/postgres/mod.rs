@@ -32,7 +32,9 @@ mod view;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Instant;
 
+use parking_lot::Mutex;
 use tokio_postgres::Client;
 
 use connect::Link;
@@ -122,6 +124,8 @@ pub(crate) struct Shared {
     epoch: u64,
     /// The highest time that this process knows to be committed.
     high_water_ms: AtomicI64,
+    /// When the operator was last told of a collection that is ahead of the clock.
+    told_of_time: Mutex<Option<Instant>>,
     reader: reader::Pool,
 }
 
@@ -138,6 +142,7 @@ impl Postgres {
             link,
             epoch: found.epoch,
             high_water_ms: AtomicI64::new(found.high_water_ms),
+            told_of_time: Mutex::default(),
             reader: reader::Pool::new(options),
         };
         Ok(Self { shared: Arc::new(shared), client: Some(client), open: None, known: HashSet::new() })

@@ -97,7 +97,7 @@ fn e09_a_collection_that_was_not_locked_cannot_be_decided_in() {
     let mut other = store.another();
     let decided = {
         let view = store.load(&[want("lock/a")]).expect("loads");
-        let now_ms = view.now_ms().expect("its own time");
+        let now_ms = view.clock_ms().expect("its own time");
         let asked = acquire("lock/b", "ana", &["one"]);
         let decision =
             tenure_core::decide(&view, &asked, now_ms).expect("is granted on rows that are not there");
@@ -161,10 +161,16 @@ fn e09_a_collections_time_goes_on_from_what_was_committed() {
     server.run(name, "UPDATE tenure.collections SET at_ms = at_ms + 3600000");
     let ahead: i64 =
         server.ask(name, "SELECT at_ms FROM tenure.collections").expect("a row").parse().expect("a number");
-    let view = store.load(&[want("lock/a")]).expect("loads");
-    assert_eq!(view.now_ms(), Some(ahead));
-    let view = store.load(&[want("lock/b")]).expect("loads");
-    assert!(view.now_ms().expect("a time") < ahead, "another collection has its own");
+    let view = store.load(&[want("lock/a"), want("lock/b")]).expect("loads");
+    assert_eq!(view.now_ms(&key("lock/a")), Some(ahead));
+    assert!(view.now_ms(&key("lock/b")).expect("a time") < ahead, "another collection has its own");
+    // In one batch with it, too: what is committed there is as late as its own time, and no later.
+    run(&mut store, &[acquire("lock/a", "ana", &["two"]), acquire("lock/b", "ana", &["two"])])
+        .expect("commits");
+    let times = "SELECT max(at_ms) FROM tenure.collections WHERE collection = ";
+    let of = |collection: &str| server.ask(name, &format!("{times}'{collection}'")).expect("a row");
+    assert_eq!(of("lock/a"), ahead.to_string());
+    assert!(of("lock/b").parse::<i64>().expect("a number") < ahead);
     assert_eq!(Postgres::open(&url, &Options::default()).expect("opens").high_water_ms(), ahead);
     let system =
         Command { collection: key("lock/a"), actor: Principal::system(), verb: Verb::Expire { claim: 2 } };

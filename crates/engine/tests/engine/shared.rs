@@ -1,0 +1,96 @@
+//! Turns by hand over one database that several nodes share, at a time that the test moves.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use tenure_store::conformance::Server;
+use tenure_store::postgres::{Options, Postgres, TestClock};
+
+use crate::common::*;
+
+/// The clock of the database's host.
+#[derive(Clone)]
+struct HostClock(Arc<AtomicI64>);
+
+impl HostClock {
+    fn new() -> Self {
+        Self(Arc::new(AtomicI64::new(START_MS)))
+    }
+
+    fn set(&self, now_ms: i64) {
+        self.0.store(now_ms, Ordering::SeqCst);
+    }
+
+    fn node(&self, url: &str) -> Desk<Postgres> {
+        let clock = self.0.clone();
+        let clock = Some(TestClock(Arc::new(move || clock.load(Ordering::SeqCst))));
+        let store = Postgres::open(url, &Options { clock, ..Options::default() }).expect("opens");
+        Desk::open(store, START_MS)
+    }
+}
+
+const TEN_MINUTES_MS: i64 = 600_000;
+
+/// One collection is ahead of the clock. A node that worked there judges the others by their own time.
+#[test]
+fn i04_a_collection_that_is_ahead_ends_nothing_in_another() {
+    let server = Server::shared();
+    let url = server.database();
+    let name = url.rsplit('/').next().expect("a name");
+    let clock = HostClock::new();
+    let (mut a, mut b) = (clock.node(&url), clock.node(&url));
+    assert_eq!(code(&a.ask(acquire("ana", &["one"]).of("lock/ahead"))), "ok");
+    server.run(name, &format!("UPDATE tenure.collections SET at_ms = at_ms + {TEN_MINUTES_MS}"));
+    let ahead = a.ask(acquire("ana", &["two"]).of("lock/ahead"));
+    assert_eq!(ahead.server_time_ms, START_MS + TEN_MINUTES_MS, "its own time goes on from there");
+    let held = claim_of(&b.ask(acquire("ana", &["one"]).of("lock/other")));
+    assert_eq!(held.expires_at_ms, START_MS + TTL_MS);
+    clock.set(START_MS + 1_000);
+    let rival = a.ask(acquire("ben", &["one"]).of("lock/other"));
+    assert_eq!(code(&rival), "held");
+    assert_eq!(rival.server_time_ms, START_MS + 1_000);
+    // In one batch with it, too.
+    let both = [
+        a.put(acquire("ben", &["three"]).of("lock/ahead")),
+        a.put(acquire("ben", &["one"]).of("lock/other")),
+    ];
+    a.run();
+    assert_eq!(both.map(|slip| code(&a.answer(&slip))), ["ok", "held"]);
+    let at = |collection: &str| {
+        let asked = format!("SELECT at_ms FROM tenure.collections WHERE collection = '{collection}'");
+        server.ask(name, &asked).expect("a row").parse::<i64>().expect("a number")
+    };
+    assert_eq!(at("lock/ahead"), START_MS + TEN_MINUTES_MS);
+    assert!(at("lock/other") <= START_MS + 1_000, "and nothing of it was written elsewhere");
+    clock.set(held.expires_at_ms);
+    assert_eq!(code(&a.ask(acquire("ben", &["one"]).of("lock/other"))), "ok", "and it ends when it ends");
+}
+
+/// Another database takes over whose clock is behind: collections that nobody wrote to lately go by it at once,
+/// on nodes that were there before it as on one that came after.
+#[test]
+fn i04_a_clock_that_is_set_back_by_a_failover_ends_nothing_and_holds_nothing_up() {
+    let url = Server::shared().database();
+    let clock = HostClock::new();
+    let mut before = clock.node(&url);
+    assert_eq!(code(&before.ask(acquire("ana", &["old"]).of("lock/quiet"))), "ok");
+    clock.set(START_MS + TEN_MINUTES_MS);
+    assert_eq!(code(&before.ask(acquire("ana", &["one"]).of("lock/busy"))), "ok");
+    let start_ms = START_MS + 2 * TTL_MS;
+    clock.set(start_ms);
+    let mut after = clock.node(&url);
+    let held = claim_of(&after.ask(acquire("ana", &["one"]).of("lock/quiet")));
+    assert_eq!(held.expires_at_ms, start_ms + TTL_MS);
+    clock.set(start_ms + 1_000);
+    before.clock_ms = START_MS + TEN_MINUTES_MS + 1_000;
+    assert_eq!(code(&before.ask(acquire("ben", &["one"]).of("lock/quiet"))), "held");
+    // Patience is measured by the node's own clock, whatever the database's does.
+    let waiter = before.put(acquire("ben", &["one"]).of("lock/quiet").wait(2_000));
+    before.run();
+    assert!(before.waits(&waiter));
+    clock.set(START_MS);
+    before.tick(2_000);
+    assert_eq!(code(&before.answer(&waiter)), "held");
+    clock.set(held.expires_at_ms);
+    assert_eq!(code(&before.ask(acquire("ben", &["one"]).of("lock/quiet"))), "ok", "not later either");
+}
