@@ -291,10 +291,15 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         self.retry_at_ms = None;
         let mark = self.marks() && self.now_ms >= self.store.high_water_ms() + MARK_MS;
         if entries.is_empty() && !mark {
-            self.store.abandon();
-            self.conflicts = 0;
-            answers.append(&mut answered);
-            return Ok(report);
+            return match self.store.abandon() {
+                Ok(()) => {
+                    self.conflicts = 0;
+                    answers.append(&mut answered);
+                    Ok(report)
+                }
+                // A refusal leaves nothing to commit, and is no truer than what it was decided on.
+                Err(error) => self.fail(error, answered, outcome, answers),
+            };
         }
         let told = self.feed.begin(&entries);
         let told_of = if self.store.is_shared() { Feed::shared_of(&entries) } else { Vec::new() };
@@ -316,31 +321,39 @@ impl<S: Store, T: Ticket> Turn<S, T> {
                 Ok(report)
             }
             Err(error) => {
-                // Nothing of this turn happened, so no answer of it is true.
                 self.feed.end(Vec::new());
-                self.retry_at_ms = Some(self.retry_at_ms());
-                for timer in outcome.due {
-                    self.timers.set(timer);
-                }
-                let refused = refused_by(&error);
-                let mut waiters = self.waiters.lock();
-                waiters.owe(outcome.owed);
-                // Whoever began to wait may wait for a claim that was never granted.
-                let joined = waiters.drain_from(outcome.first_joined);
-                drop(waiters);
-                if matches!(error, Error::Conflict { .. }) && self.conflicts < CONFLICTS_MAX {
-                    self.conflicts += 1;
-                    self.retry_at_ms = None;
-                    self.ask_again(answered, joined.into_iter().map(|waiter| waiter.pending));
-                    return Ok(Report::default());
-                }
-                answers.extend(
-                    joined.into_iter().map(|waiter| refuse(waiter.pending.ticket, self.now_ms, &refused)),
-                );
-                answers.extend(answered.into_iter().map(|done| refuse(done.ticket, self.now_ms, &refused)));
-                if error.is_fatal() { Err(error) } else { Ok(Report::default()) }
+                self.fail(error, answered, outcome, answers)
             }
         }
+    }
+
+    /// Nothing of this turn happened, so no answer of it is true.
+    fn fail(
+        &mut self,
+        error: Error,
+        answered: Vec<Answered<T>>,
+        outcome: Outcome,
+        answers: &mut Vec<Answered<T>>,
+    ) -> Result<Report, Error> {
+        self.retry_at_ms = Some(self.retry_at_ms());
+        for timer in outcome.due {
+            self.timers.set(timer);
+        }
+        let refused = refused_by(&error);
+        let mut waiters = self.waiters.lock();
+        waiters.owe(outcome.owed);
+        // Whoever began to wait may wait for a claim that was never granted.
+        let joined = waiters.drain_from(outcome.first_joined);
+        drop(waiters);
+        if matches!(error, Error::Conflict { .. }) && self.conflicts < CONFLICTS_MAX {
+            self.conflicts += 1;
+            self.retry_at_ms = None;
+            self.ask_again(answered, joined.into_iter().map(|waiter| waiter.pending));
+            return Ok(Report::default());
+        }
+        answers.extend(joined.into_iter().map(|waiter| refuse(waiter.pending.ticket, self.now_ms, &refused)));
+        answers.extend(answered.into_iter().map(|done| refuse(done.ticket, self.now_ms, &refused)));
+        if error.is_fatal() { Err(error) } else { Ok(Report::default()) }
     }
 
     /// Nothing of these happened, since another node came first: they are decided anew in the next turn,
@@ -484,7 +497,8 @@ fn refuse<T>(ticket: T, now_ms: i64, refused: &Refused) -> Answered<T> {
 fn refused_by(error: &Error) -> Refused {
     match error {
         Error::Full { .. } => Refused::NoRoom,
-        Error::Away { .. } => Refused::Away,
+        // Others came first again and again: nothing of it happened.
+        Error::Away { .. } | Error::Conflict { .. } => Refused::Away,
         _ => Refused::Stopped,
     }
 }

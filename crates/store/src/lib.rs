@@ -46,8 +46,11 @@ pub trait Store: Send {
     /// returns, no crash takes it back.
     fn commit(&mut self, batch: Batch) -> Result<(), Error>;
 
-    /// Nothing came of what was loaded: lets go of whatever a load has locked.
-    fn abandon(&mut self) {}
+    /// Nothing came of what was loaded: lets go of whatever a load has locked. An error says that something
+    /// could not be read, so that whatever was decided on it, a refusal too, may be wrong.
+    fn abandon(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// The store reads rows only when a batch names them. Otherwise `wants` names kept replies alone.
     fn wants_rows(&self) -> bool {

@@ -1,9 +1,9 @@
 //! Turns by hand over one database that several nodes share, at a time that the test moves.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
-use tenure_store::conformance::Server;
+use tenure_store::conformance::{Proxy, Server};
 use tenure_store::postgres::{Options, Postgres, TestClock};
 
 use crate::common::*;
@@ -22,8 +22,17 @@ impl HostClock {
     }
 
     fn node(&self, url: &str) -> Desk<Postgres> {
+        self.node_with(url, || {})
+    }
+
+    /// With an errand that is done whenever the time is read: in a load, after everything else of it.
+    fn node_with(&self, url: &str, errand: impl Fn() + Send + Sync + 'static) -> Desk<Postgres> {
         let clock = self.0.clone();
-        let clock = Some(TestClock(Arc::new(move || clock.load(Ordering::SeqCst))));
+        let read = move || {
+            errand();
+            clock.load(Ordering::SeqCst)
+        };
+        let clock = Some(TestClock(Arc::new(read)));
         let store = Postgres::open(url, &Options { clock, ..Options::default() }).expect("opens");
         Desk::open(store, START_MS)
     }
@@ -93,4 +102,35 @@ fn i04_a_clock_that_is_set_back_by_a_failover_ends_nothing_and_holds_nothing_up(
     assert_eq!(code(&before.answer(&waiter)), "held");
     clock.set(held.expires_at_ms);
     assert_eq!(code(&before.ask(acquire("ben", &["one"]).of("lock/quiet"))), "ok", "not later either");
+}
+
+/// The wire breaks after a load: what a waiter's last try asks for cannot be read. That is no "not found".
+#[test]
+fn i11_what_could_not_be_read_is_not_refused_as_if_it_were_not_there() {
+    let server = Server::shared();
+    let url = server.database();
+    let proxy = Arc::new(Proxy::to(server.port()));
+    let (clock, armed) = (HostClock::new(), Arc::new(AtomicBool::new(false)));
+    let mut desk = clock.node_with(&proxy.url(url.rsplit('/').next().expect("a name")), {
+        let (proxy, armed) = (proxy.clone(), armed.clone());
+        move || {
+            if armed.swap(false, Ordering::SeqCst) {
+                proxy.cut_all();
+            }
+        }
+    });
+    desk.ask(set_policy("seat", |policy| policy.create_on_claim = false));
+    for made in raffle("seat/hall", &["042"]) {
+        assert_eq!(code(&desk.ask(made)), "ok");
+    }
+    let seat = |who: &str| acquire(who, &["042"]).of("seat/hall");
+    assert_eq!(code(&desk.ask(seat("ana"))), "ok");
+    let waiter = desk.put(seat("ben").wait(1_000));
+    desk.run();
+    assert!(desk.waits(&waiter));
+    armed.store(true, Ordering::SeqCst);
+    desk.tick(1_000);
+    assert!(!armed.load(Ordering::SeqCst), "it was cut");
+    assert_eq!(code(&desk.answer(&waiter)), "away");
+    assert_eq!(code(&desk.ask(seat("ben"))), "held", "and is there when it can be read");
 }

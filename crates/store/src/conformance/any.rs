@@ -78,8 +78,8 @@ impl Store for AnyStore {
         each!(self, Self, store => store.commit(batch))
     }
 
-    fn abandon(&mut self) {
-        each!(self, Self, store => store.abandon());
+    fn abandon(&mut self) -> Result<(), Error> {
+        each!(self, Self, store => store.abandon())
     }
 
     fn wants_rows(&self) -> bool {

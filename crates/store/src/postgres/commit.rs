@@ -94,7 +94,7 @@ impl Postgres {
         let at_ms = batch.at_ms;
         let columns = Columns::of(batch);
         if columns.touched.is_empty() {
-            self.roll_back();
+            self.roll_back()?;
             return self.move_time(at_ms);
         }
         let stopped = |detail: &str| Error::Away { detail: detail.to_owned() };

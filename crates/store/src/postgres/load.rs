@@ -114,7 +114,8 @@ impl<'a> Asked<'a> {
 impl Postgres {
     /// Begins a batch over the collections that are wanted. A batch that was begun and never committed ends.
     pub(super) fn begin(&mut self, wants: &[Want]) -> Result<(), Error> {
-        self.roll_back();
+        // Whoever loads anew has given up what was decided before.
+        let _ = self.roll_back();
         let keys: BTreeSet<CollectionKey> = wants.iter().map(|want| want.collection.clone()).collect();
         let mut tries = 0;
         loop {
@@ -162,18 +163,17 @@ impl Postgres {
         Ok(open)
     }
 
-    /// Ends what a load began, if nothing came of it.
-    pub(super) fn roll_back(&mut self) {
-        let Some(open) = self.open.take() else { return };
-        if open.rows.borrow().collections.is_empty() {
-            return;
+    /// Ends what a load began, if nothing came of it; tells what could not be read meanwhile.
+    pub(super) fn roll_back(&mut self) -> Result<(), Error> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        if let (false, Some(client)) = (open.rows.borrow().collections.is_empty(), &self.client) {
+            let link = &self.shared.link;
+            let ended = link.wait(link.in_time(client.batch_execute("ROLLBACK")));
+            if !matches!(ended, Ok(Ok(()))) {
+                self.client = None;
+            }
         }
-        let Some(client) = &self.client else { return };
-        let link = &self.shared.link;
-        let ended = link.wait(link.in_time(client.batch_execute("ROLLBACK")));
-        if !matches!(ended, Ok(Ok(()))) {
-            self.client = None;
-        }
+        open.failed.into_inner().map_or(Ok(()), Err)
     }
 }
 

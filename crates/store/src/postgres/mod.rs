@@ -174,8 +174,8 @@ impl Store for Postgres {
         self.commit_batch(batch)
     }
 
-    fn abandon(&mut self) {
-        self.roll_back();
+    fn abandon(&mut self) -> Result<(), Error> {
+        self.roll_back()
     }
 
     fn tidy(&mut self, now_ms: i64) -> Result<(), Error> {
@@ -203,7 +203,8 @@ impl Store for Postgres {
     }
 
     fn close(&mut self) -> Result<(), Error> {
-        self.roll_back();
+        // Whoever decided on it has been answered.
+        let _ = self.roll_back();
         self.client = None;
         Ok(())
     }

@@ -31,7 +31,7 @@ pub(crate) fn run_with(
     }
     before();
     if batch.entries.is_empty() {
-        store.abandon();
+        store.abandon()?;
         return Ok(outcomes);
     }
     store.commit(batch)?;
