@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tenure_core::{ClaimState, CollectionKey, ItemId, Refusal};
-use tenure_store::{Error, Reader, Store};
+use tenure_store::{Error, Reader, Store, Tidier};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::feed::{Feed, From, Subscription};
 use crate::follow::{Follower, Wake};
-use crate::limits::{LANES_MAX, PULSE_MS, SAMPLE_MS_MAX};
+use crate::limits::{LANES_MAX, PULSE_MS, SAMPLE_MS_MAX, TIDY_MS};
 use crate::planted::Planted;
 use crate::queue::{Queue, Taken};
 use crate::turn::{News, Pending, Report, Turn};
@@ -45,6 +45,8 @@ pub struct Options {
     pub pulse: Duration,
     /// Nodes tell each other to look sooner.
     pub hints: bool,
+    /// How often it deletes what nobody needs any more, where the store does not do so by itself.
+    pub tidy: Duration,
 }
 
 struct Silent;
@@ -53,7 +55,8 @@ impl Observer for Silent {}
 impl Default for Options {
     fn default() -> Self {
         let (linger, pulse) = (Duration::from_micros(50), Duration::from_millis(PULSE_MS));
-        Self { observer: Arc::new(Silent), linger, pulse, hints: true }
+        let tidy = Duration::from_millis(TIDY_MS);
+        Self { observer: Arc::new(Silent), linger, pulse, hints: true, tidy }
     }
 }
 
@@ -70,6 +73,8 @@ struct Handle {
     threads: Mutex<Vec<JoinHandle<Result<(), Error>>>>,
     /// Looks what other nodes do, over a store that they share.
     wake: Arc<Wake>,
+    /// Ends the thread that tidies.
+    tidying: Arc<Wake>,
 }
 
 /// The loops of one engine, each with the collections that fall to it.
@@ -183,7 +188,7 @@ impl Engine {
         }
         let wake = Arc::new(Wake::default());
         let feed = if shared { Feed::shared(wake.clone()) } else { Feed::default() };
-        let reader = stores[0].reader();
+        let (reader, tidier) = (stores[0].reader(), stores[0].tidier());
         let open = |store| Turn::open(store, clock.now_ms(), feed.clone(), Planted::default());
         let turns = stores.into_iter().map(open).collect::<Result<Vec<_>, Error>>()?;
         let time = Arc::new(Time {
@@ -199,7 +204,7 @@ impl Engine {
         let mut threads = Vec::new();
         for (number, turn) in turns.into_iter().enumerate() {
             let (queue, time, options) = (lanes.0[number].queue.clone(), time.clone(), options.clone());
-            let work = move || run(turn, &queue, &time, &options, number == 0);
+            let work = move || run(turn, &queue, &time, &options);
             threads.push(spawn("tenure-engine", work)?);
         }
         if shared {
@@ -215,8 +220,16 @@ impl Engine {
                 Ok(())
             })?);
         }
+        let tidying = Arc::new(Wake::default());
+        if let Some(tidier) = tidier {
+            let (end, pause) = (tidying.clone(), options.tidy);
+            threads.push(spawn("tenure-tidier", move || {
+                tidy(tidier, &end, pause);
+                Ok(())
+            })?);
+        }
         let threads = Mutex::new(threads);
-        Ok(Self(Arc::new(Handle { lanes, time, feed, reader, threads, wake })))
+        Ok(Self(Arc::new(Handle { lanes, time, feed, reader, threads, wake, tidying })))
     }
 
     /// Carries out a request and waits for its answer, which is durable. Dropping the future leaves
@@ -379,6 +392,7 @@ impl Handle {
     fn close(&self) {
         self.lanes.0.iter().for_each(|lane| lane.queue.close());
         self.wake.close();
+        self.tidying.close();
     }
 }
 
@@ -409,6 +423,23 @@ impl fmt::Debug for Engine {
     }
 }
 
+/// Tidies now and then, on a thread of its own: nobody waits for it. While there is more it goes on, half of
+/// the time.
+fn tidy(mut tidier: Tidier, end: &Wake, often: Duration) {
+    let mut pause = often;
+    while end.wait(Instant::now() + pause) {
+        let started = Instant::now();
+        pause = match tidier() {
+            Ok(true) => started.elapsed(),
+            Ok(false) => often,
+            Err(error) => {
+                tracing::warn!(%error, "the store could not be tidied");
+                often
+            }
+        };
+    }
+}
+
 /// Closes the queue however the loop ends, and tells those in it, so that nobody waits for a thread
 /// that is gone.
 struct Closing<'a>(&'a Queue, &'a Time);
@@ -427,7 +458,6 @@ fn run<S: Store>(
     queue: &Queue,
     time: &Time,
     options: &Options,
-    tidies: bool,
 ) -> Result<(), Error> {
     let closing = Closing(queue, time);
     let shared = turn.store().is_shared();
@@ -457,9 +487,6 @@ fn run<S: Store>(
             turn.dismiss(&mut answers);
         }
         time.newest_ms.fetch_max(turn.now_ms(), Ordering::AcqRel);
-        if tidies {
-            turn.tidy();
-        }
         answered = answers.len();
         let mut errands = Vec::new();
         for done in answers.drain(..) {

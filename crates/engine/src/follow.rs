@@ -81,7 +81,7 @@ impl Wake {
     }
 
     /// Waits until it is woken or a time is over; `false` once it is closed.
-    fn wait(&self, until: Instant) -> bool {
+    pub(crate) fn wait(&self, until: Instant) -> bool {
         let mut inner = self.inner.lock();
         while !inner.woken && !inner.closed {
             if self.changed.wait_until(&mut inner, until).timed_out() {

@@ -44,6 +44,6 @@ pub(crate) const DUE_MAX: usize = 512;
 /// store is away, and ask again.
 pub(crate) const CONFLICTS_MAX: u32 = 5;
 /// How often replies and batches that nobody needs any more are deleted.
-pub(crate) const TIDY_MS: i64 = 60_000;
+pub(crate) const TIDY_MS: u64 = 60_000;
 /// Writers of one node over a shared store: batches of different collections that are under way at once.
 pub const LANES_MAX: usize = 16;

@@ -10,7 +10,7 @@ use tenure_core::{ClaimState, CollectionKey, Command, ItemId, Principal, Verb, d
 use tenure_store::{Batch, ClaimFilter, Entry, Error, Store, View};
 
 use crate::feed::Feed;
-use crate::limits::{AHEAD_MS, CONFLICTS_MAX, DUE_MAX, MARK_MS, RESUME_MAX, RETRY_MS, TIDY_MS};
+use crate::limits::{AHEAD_MS, CONFLICTS_MAX, DUE_MAX, MARK_MS, RESUME_MAX, RETRY_MS};
 use crate::overlay::{Changes, Overlay};
 use crate::planted::{Bug, Planted};
 use crate::round::Round;
@@ -82,8 +82,6 @@ pub struct Turn<S, T> {
     retry_at_ms: Option<i64>,
     /// Commits in a row that another node came before.
     conflicts: u32,
-    /// The store was last tidied at this time.
-    tidied_ms: i64,
 }
 
 /// What a node hears of the others over a store that they share.
@@ -122,7 +120,6 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             active,
             retry_at_ms,
             conflicts: 0,
-            tidied_ms: now_ms,
         };
         // Over a shared store deadlines are told of when they come near, whoever granted the claims.
         if !planted.is(Bug::ForgetTimers) && !turn.store.is_shared() {
@@ -382,16 +379,6 @@ impl<S: Store, T: Ticket> Turn<S, T> {
     /// What the clock that drives it lags behind the store's.
     pub(crate) fn set_offset_ms(&mut self, offset_ms: i64) {
         self.offset_ms = offset_ms;
-    }
-
-    /// Clears away what nobody needs any more, now and then.
-    pub(crate) fn tidy(&mut self) {
-        if self.store.is_shared() && self.now_ms >= self.tidied_ms + TIDY_MS {
-            self.tidied_ms = self.now_ms;
-            if let Err(error) = self.store.tidy(self.now_ms) {
-                tracing::warn!(%error, "the store could not be tidied");
-            }
-        }
     }
 
     fn find_timers(&mut self) -> Result<(), Error> {

@@ -32,6 +32,10 @@ pub use state::State;
 /// the seed is random, so that nobody can choose names that collide.
 pub type Map<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
+/// Deletes some of what nobody needs any more, by the store's own clock and beside all other work. Answers
+/// whether there may be more.
+pub type Tidier = Box<dyn FnMut() -> Result<bool, Error> + Send>;
+
 /// The writer's face.
 pub trait Store: Send {
     /// What a batch of decisions reads.
@@ -62,10 +66,9 @@ pub trait Store: Send {
         false
     }
 
-    /// Deletes some of what nobody needs any more, where a store does not do so by itself.
-    fn tidy(&mut self, now_ms: i64) -> Result<(), Error> {
-        let _ = now_ms;
-        Ok(())
+    /// What deletes what nobody needs any more, where a store does not do so by itself.
+    fn tidier(&self) -> Option<Tidier> {
+        None
     }
 
     /// The highest time ever committed. Time never runs behind it.

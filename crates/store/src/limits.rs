@@ -66,8 +66,9 @@ pub const HEAD_AHEAD_MS: i64 = 1_000;
 pub const TOLD_AGAIN_MS: u64 = 60_000;
 /// How long a batch's own row stays: far longer than anyone looks for the answer to its commit.
 pub const BATCH_ROW_MS: i64 = 3_600_000;
-/// Rows that one tidying deletes of each table: a minute's worth of a busy node, and a moment's work.
-pub const TIDY_MAX: i64 = 100_000;
+/// Rows that one tidying deletes of each table: a moment's work, so that nobody waits for their locks. While
+/// there are more it goes on.
+pub const TIDY_MAX: i64 = 5_000;
 /// The least time between two hints of one node: they are coalesced, since each locks the others out.
 pub const HINT_PAUSE_MS: u64 = 10;
 /// The longest hint: PostgreSQL takes less than 8,000 bytes. More collections than fit are told as all.

@@ -71,7 +71,7 @@ const MAKE_HEADS: &str = "INSERT INTO tenure.collections (collection, seq, hash,
      ON CONFLICT DO NOTHING";
 const LOCK_HEADS: &str = "SELECT collection, seq, hash, created_at_ms, at_ms FROM tenure.collections \
      WHERE collection = ANY($1) ORDER BY collection FOR UPDATE";
-const CLOCK: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+pub(super) const CLOCK: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 /// The pairs that the statements take, column by column.
 #[derive(Default)]

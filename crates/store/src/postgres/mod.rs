@@ -27,6 +27,7 @@ mod pipeline;
 mod reader;
 mod rows;
 mod schema;
+mod tidy;
 mod view;
 
 use std::collections::HashSet;
@@ -45,7 +46,7 @@ use load::Open;
 use reader::PostgresReader;
 pub use view::PostgresView;
 
-use crate::{Batch, Error, Reader, Store, Want};
+use crate::{Batch, Error, Reader, Store, Tidier, Want};
 use tenure_core::CollectionKey;
 
 /// How a database is used.
@@ -178,8 +179,9 @@ impl Store for Postgres {
         self.roll_back()
     }
 
-    fn tidy(&mut self, now_ms: i64) -> Result<(), Error> {
-        due::tidy(&self.shared, now_ms)
+    fn tidier(&self) -> Option<Tidier> {
+        let (shared, mut client) = (self.shared.clone(), None);
+        Some(Box::new(move || tidy::tidy(&shared, &mut client)))
     }
 
     fn wants_rows(&self) -> bool {
