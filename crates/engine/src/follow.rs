@@ -15,7 +15,7 @@ use tenure_store::{Error, EventPage, Hints, Reader};
 
 use crate::engine::{Lanes, Time};
 use crate::feed::{Channel, Feed};
-use crate::limits::{AHEAD_MS, DUE_MAX, FEED_PAGE_MAX};
+use crate::limits::{AHEAD_MS, AWAY_MAX, DUE_MAX, FEED_PAGE_MAX, TOLD_AGAIN_MS};
 use crate::timers::Timer;
 use crate::turn::News;
 
@@ -102,6 +102,8 @@ pub(crate) struct Follower {
     pub(crate) wake: Arc<Wake>,
     /// Where somebody waits: the number up to which it is known what became free.
     heard: HashMap<CollectionKey, u64>,
+    /// Collections whose events could not be read at the last look: read after all others.
+    troubled: BTreeSet<CollectionKey>,
 }
 
 impl Follower {
@@ -112,18 +114,20 @@ impl Follower {
         lanes: Arc<Lanes>,
         wake: Arc<Wake>,
     ) -> Self {
-        Self { reader, feed, time, lanes, wake, heard: HashMap::new() }
+        Self { reader, feed, time, lanes, wake, heard: HashMap::new(), troubled: BTreeSet::new() }
     }
 
     pub(crate) fn run(mut self, pulse: Duration) {
-        let mut away = false;
+        let mut told: Option<Instant> = None;
         loop {
             let next = Instant::now() + pulse;
             match self.look() {
-                Ok(()) => away = false,
+                Ok(()) => told = None,
                 Err(error) => {
-                    if !std::mem::replace(&mut away, true) {
-                        tracing::warn!(%error, "what other nodes do cannot be seen now");
+                    let troubled = self.troubled.len();
+                    if told.is_none_or(|told| told.elapsed() >= Duration::from_millis(TOLD_AGAIN_MS)) {
+                        told = Some(Instant::now());
+                        tracing::warn!(%error, troubled, "what other nodes do cannot be seen now");
                     }
                 }
             }
@@ -152,11 +156,29 @@ impl Follower {
             self.lanes.tell(&due.collection, News { timers: vec![timer], freed: Vec::new() });
         }
         let heads: HashMap<CollectionKey, u64> = pulse.heads.into_iter().collect();
-        for key in &watched {
+        // Tenure's own first: who may do anything here hangs on them.
+        let mut order: Vec<&CollectionKey> = watched.iter().collect();
+        order.sort_by_key(|key| {
+            (self.troubled.contains(*key), key.kind() != CollectionKey::policies().kind())
+        });
+        self.troubled.retain(|key| watched.binary_search(key).is_ok());
+        let (mut first, mut away) = (None, 0);
+        for key in order {
             let newest = heads.get(key).copied().unwrap_or(0);
-            self.catch_up(key, newest, channels.get(key), waited.contains(key))?;
+            // What cannot be read in one collection is no reason to miss what goes on in others.
+            match self.catch_up(key, newest, channels.get(key), waited.contains(key)) {
+                Ok(()) => drop(self.troubled.remove(key)),
+                Err(error) => {
+                    self.troubled.insert(key.clone());
+                    away += usize::from(matches!(error, Error::Away { .. }));
+                    first.get_or_insert(error);
+                }
+            }
+            if away >= AWAY_MAX {
+                break;
+            }
         }
-        Ok(())
+        first.map_or(Ok(()), Err)
     }
 
     /// Reads a collection's events up to a number, for those who follow it and those who wait in it.

@@ -36,6 +36,11 @@ pub(crate) const PULSE_MS: u64 = 250;
 /// The longest that an answer may take to tell the time by: timers are late, and readers told too early an end,
 /// by up to this.
 pub(crate) const SAMPLE_MS_MAX: i64 = 1_000;
+/// An operator is told this often of what lasts.
+pub(crate) const TOLD_AGAIN_MS: u64 = 60_000;
+/// Collections of one look that the store may fail to answer for in time before the look ends: the store is away,
+/// and each would take as long again.
+pub(crate) const AWAY_MAX: usize = 2;
 /// Deadlines that come within this time are looked up with it: twice the pause, so that one look may fail.
 pub(crate) const AHEAD_MS: i64 = 600;
 /// Deadlines of one look, and of one turn over a shared store: each locks a collection.

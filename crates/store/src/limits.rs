@@ -51,6 +51,9 @@ pub const RESOLVE_MS: u64 = 15_000;
 pub const RESOLVE_PAUSE_MS: u64 = 100;
 /// Connections of one node for readers: as many as a small database has cores to spare.
 pub const READERS_MAX: usize = 8;
+/// Bytes of events after which a page of them is full, however few they are: what one commit may hold. A page of
+/// the largest events would otherwise take longer than a statement may.
+pub const EVENT_PAGE_BYTES: usize = 16 << 20;
 /// How old figures may be that read whole tables.
 pub const STATS_MS: u64 = 15_000;
 /// The longest that a node waits at start for another one that changes the tables.

@@ -32,7 +32,8 @@ pub trait Reader: Send + Sync {
     fn claim(&self, key: &CollectionKey, number: u64) -> Result<Option<Arc<Claim>>, Error>;
     /// Claims in order of collection and number.
     fn claims(&self, filter: &ClaimFilter, limit: usize) -> Result<Page<ClaimRow>, Error>;
-    /// Events after a number, oldest first, at most `limit`.
+    /// Events after a number, oldest first, at most `limit`. A page may end sooner once it has
+    /// [`crate::limits::EVENT_PAGE_BYTES`].
     fn events(&self, key: &CollectionKey, since: u64, limit: usize) -> Result<EventPage, Error>;
     /// Events of all collections that match, newest first.
     fn audit(&self, filter: &AuditFilter, limit: usize) -> Result<Page<(CollectionKey, Arc<Sealed>)>, Error>;

@@ -346,3 +346,32 @@ async fn i11_what_is_old_by_the_databases_clock_is_deleted_and_nothing_else() {
         "SELECT max(at_ms) - floor(extract(epoch FROM clock_timestamp()) * 1000) <= 0 FROM tenure.batches";
     assert_eq!(server.ask(name, latest).as_deref(), Some("t"), "a batch is as old as it is");
 }
+
+/// An event that this node cannot read: those of other collections arrive, and so does what is decided by keys.
+#[tokio::test(flavor = "multi_thread")]
+async fn e09_a_collection_that_cannot_be_read_keeps_nobody_from_the_others() {
+    let server = Server::shared();
+    let url = server.database();
+    let name = url.rsplit('/').next().expect("a name");
+    let (a, b) = (node(&url, 0), node(&url, 0));
+    let names = ["lock/a", "lock/b"];
+    for name in names {
+        assert_eq!(code(&soon(a.execute(acquire("ana", &["one"]).of(name))).await), "ok");
+    }
+    let start = From::Event { epoch: 1, seq: 0 };
+    let mut feeds = names.map(|name| b.subscribe(&key(name), start).expect("subscribes"));
+    let granted = |id: &'static str| move |fact: &Fact| matches!(fact, Fact::Granted(grant) if grant.items[0].id == item(id));
+    for feed in &mut feeds {
+        until(feed, granted("one")).await;
+    }
+    server.run(
+        name,
+        "INSERT INTO tenure.events SELECT collection, seq + 1, at_ms, actor, action, items, hash, '\\xff' \
+         FROM tenure.events WHERE collection = 'lock/a' AND seq = 2; \
+         UPDATE tenure.collections SET seq = 3 WHERE collection = 'lock/a'",
+    );
+    for round in ["two", "three"] {
+        assert_eq!(code(&soon(a.execute(acquire("ana", &[round]).of("lock/b"))).await), "ok");
+        until(&mut feeds[1], granted(round)).await;
+    }
+}

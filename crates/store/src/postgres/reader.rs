@@ -14,6 +14,7 @@ use super::load::policy;
 use super::pipeline::Pipeline;
 use super::rows::{decode, head, int, items_text, page, sealed, state_code, uint};
 use super::{Options, Shared};
+use crate::limits::EVENT_PAGE_BYTES;
 use crate::read::{Heard, Hints, Pulse, follows};
 use crate::{
     AuditFilter, ClaimFilter, ClaimRow, Error, EventPage, ItemFilter, Page, Reader, Snapshot, Stats,
@@ -223,10 +224,16 @@ impl Reader for PostgresReader {
     }
 
     fn events(&self, key: &CollectionKey, since: u64, limit: usize) -> Result<EventPage, Error> {
-        let sql = "SELECT bytes, hash FROM tenure.events \
-                   WHERE collection = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+        // Up to the event with which the page is full: its length is known without reading it.
+        let sql = "SELECT bytes, hash FROM (SELECT bytes, hash, seq, sum(length(bytes)) OVER (ORDER BY seq) AS total \
+                   FROM (SELECT bytes, hash, seq FROM tenure.events WHERE collection = $1 AND seq > $2 \
+                   ORDER BY seq LIMIT $3) AS page) AS page WHERE total - length(bytes) < $4 ORDER BY seq";
         let (name, after, most) = (key.as_str(), int(since), page(limit));
-        let rows = self.one(sql, vec![(&name, Type::TEXT), (&after, Type::INT8), (&most, Type::INT8)])?;
+        let full = page(EVENT_PAGE_BYTES);
+        let rows = self.one(
+            sql,
+            vec![(&name, Type::TEXT), (&after, Type::INT8), (&most, Type::INT8), (&full, Type::INT8)],
+        )?;
         let events: Vec<Arc<Sealed>> =
             rows.iter().map(|row| sealed(row, 0).map(Arc::new)).collect::<Result<_, Error>>()?;
         if events.first().is_some_and(|first| follows(&first.event, since)) {
