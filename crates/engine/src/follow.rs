@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use tenure_core::{CollectionKey, Fact, ItemId, Sealed};
-use tenure_store::{Error, EventPage, Hints, Reader};
+use tenure_store::{Due, Error, EventPage, Hints, Reader};
 
 use crate::engine::{Lanes, Time};
 use crate::feed::{Channel, Feed};
-use crate::limits::{AHEAD_MS, AWAY_MAX, DUE_MAX, FEED_PAGE_MAX, TOLD_AGAIN_MS};
+use crate::limits::{AHEAD_MS, AWAY_MAX, DUE_LOOK_MAX, FEED_PAGE_MAX, TOLD_AGAIN_MS};
 use crate::timers::Timer;
 use crate::turn::News;
 
@@ -147,13 +147,16 @@ impl Follower {
         // Before looking: what is hinted at from here on may come too late for this look.
         self.wake.inner.lock().watched = watched.iter().cloned().collect();
         let asked_ms = self.time.clock_ms();
-        let pulse = self.reader.pulse(&watched, AHEAD_MS, DUE_MAX)?;
+        let pulse = self.reader.pulse(&watched, AHEAD_MS, DUE_LOOK_MAX)?;
         if let Some(now_ms) = pulse.now_ms {
             self.time.heard(now_ms, asked_ms);
         }
-        for due in pulse.due {
-            let timer = Timer { at_ms: due.at_ms, claim: due.claim, collection: due.collection.clone() };
-            self.lanes.tell(&due.collection, News { timers: vec![timer], freed: Vec::new() });
+        let mut due: HashMap<CollectionKey, Vec<Timer>> = HashMap::new();
+        for Due { collection, claim, at_ms } in pulse.due {
+            due.entry(collection.clone()).or_default().push(Timer { at_ms, claim, collection });
+        }
+        for (key, timers) in due {
+            self.lanes.tell(&key, News { timers, freed: Vec::new() });
         }
         let heads: HashMap<CollectionKey, u64> = pulse.heads.into_iter().collect();
         // Tenure's own first: who may do anything here hangs on them.

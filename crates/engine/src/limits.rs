@@ -43,8 +43,10 @@ pub(crate) const TOLD_AGAIN_MS: u64 = 60_000;
 pub(crate) const AWAY_MAX: usize = 2;
 /// Deadlines that come within this time are looked up with it: twice the pause, so that one look may fail.
 pub(crate) const AHEAD_MS: i64 = 600;
-/// Deadlines of one look, and of one turn over a shared store: each locks a collection.
+/// Deadlines of one turn over a shared store: each may lock a collection, and commands wait for their end.
 pub(crate) const DUE_MAX: usize = 512;
+/// Deadlines of one look: more than the turns until the next can end, some 100 bytes each.
+pub(crate) const DUE_LOOK_MAX: usize = 8_192;
 /// How often a commit is decided anew because another node came first; after that callers hear that the
 /// store is away, and ask again.
 pub(crate) const CONFLICTS_MAX: u32 = 5;

@@ -10,7 +10,7 @@ use tenure_core::{
 };
 use tenure_store::{Entry, Kept, ReplyKey, View, encoded_bytes};
 
-use crate::limits::{BATCH_BYTES_MAX, COMMAND_BYTES_MAX, EXPIRIES_MAX};
+use crate::limits::{BATCH_BYTES_MAX, COMMAND_BYTES_MAX, DUE_MAX, EXPIRIES_MAX};
 use crate::overlay::Overlay;
 use crate::planted::{Bug, Planted};
 use crate::timers::{Timer, Timers};
@@ -85,7 +85,8 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     /// Claims whose time is up end before anything else is decided, so nobody overtakes a waiter.
     pub(crate) fn expire_due(&mut self) {
         let mut elsewhere = Vec::new();
-        for _ in 0..EXPIRIES_MAX {
+        // Over a shared store as many as were named: each beyond them would be read on its own.
+        for _ in 0..if self.shared { DUE_MAX } else { EXPIRIES_MAX } {
             if self.is_full() {
                 break;
             }

@@ -104,7 +104,8 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             None => (high_water_ms - clock_ms).max(0),
         };
         let now_ms = clock_ms + offset_ms;
-        let (timers, changes, waiters) = (Timers::default(), Changes::default(), Arc::default());
+        let timers = if store.is_shared() { Timers::told() } else { Timers::default() };
+        let (changes, waiters) = (Changes::default(), Arc::default());
         let (late, active, retry_at_ms) = (VecDeque::new(), 0, None);
         let mut turn = Self {
             store,
@@ -149,8 +150,9 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         if shared {
             let about_ms = clock_ms + self.offset_ms;
             self.timers.keep_until(about_ms + AHEAD_MS);
+            let due = self.timers.first_due(about_ms, DUE_MAX);
             let waiters = self.waiters.lock();
-            wants.extend(wants_of_time(self.timers.due_by(about_ms, DUE_MAX), waiters.due_by(clock_ms)));
+            wants.extend(wants_of_time(due.iter(), waiters.due_by(clock_ms)));
         }
         let retry_at_ms = self.retry_at_ms();
         let view = match self.store.load(&wants) {

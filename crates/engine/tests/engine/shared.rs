@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
 
+use tenure_core::ClaimState;
+use tenure_engine::{Clock, Engine};
+use tenure_store::ClaimFilter;
 use tenure_store::conformance::{Proxy, Server};
 use tenure_store::postgres::{Options, Postgres, TestClock};
 
@@ -21,6 +25,12 @@ impl HostClock {
         self.0.store(now_ms, Ordering::SeqCst);
     }
 
+    fn store(&self, url: &str) -> Postgres {
+        let clock = self.0.clone();
+        let clock = Some(TestClock(Arc::new(move || clock.load(Ordering::SeqCst))));
+        Postgres::open(url, &Options { clock, ..Options::default() }).expect("opens")
+    }
+
     fn node(&self, url: &str) -> Desk<Postgres> {
         self.node_with(url, || {})
     }
@@ -35,6 +45,12 @@ impl HostClock {
         let clock = Some(TestClock(Arc::new(read)));
         let store = Postgres::open(url, &Options { clock, ..Options::default() }).expect("opens");
         Desk::open(store, START_MS)
+    }
+}
+
+impl Clock for HostClock {
+    fn now_ms(&self) -> i64 {
+        self.0.load(Ordering::SeqCst)
     }
 }
 
@@ -133,4 +149,30 @@ fn i11_what_could_not_be_read_is_not_refused_as_if_it_were_not_there() {
     assert!(!armed.load(Ordering::SeqCst), "it was cut");
     assert_eq!(code(&desk.answer(&waiter)), "away");
     assert_eq!(code(&desk.ask(seat("ben"))), "held", "and is there when it can be read");
+}
+
+/// Many claims end at one moment, and a node looks once: it ends them all.
+#[tokio::test(flavor = "multi_thread")]
+async fn i18_a_crowd_that_ends_at_once_is_seen_in_one_look() {
+    let url = Server::shared().database();
+    let clock = HostClock::new();
+    let never = Duration::from_hours(1);
+    let options =
+        || tenure_engine::Options { pulse: never, hints: false, ..tenure_engine::Options::default() };
+    let first = Engine::start(clock.store(&url), clock.clone(), options()).expect("starts");
+    let asked =
+        (0..1_500).map(|number| acquire(&format!("person-{number}"), &[&format!("item-{number}")]).into());
+    let answers = first.execute_all(asked.collect()).await;
+    assert!(answers.iter().all(|answer| code(answer) == "ok"));
+    first.stop().expect("stops");
+    clock.set(START_MS + TTL_MS);
+    let second = Engine::start(clock.store(&url), clock.clone(), options()).expect("starts");
+    let active = ClaimFilter { state: Some(ClaimState::Active), ..ClaimFilter::default() };
+    let all_ended = async {
+        while !second.reader().claims(&active, 1).expect("reads").rows.is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), all_ended).await.expect("all end");
+    assert_eq!(events(&**second.reader(), LOCKS).len(), 1 + 2 * 1_500, "each once");
 }
