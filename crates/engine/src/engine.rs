@@ -188,7 +188,7 @@ impl Engine {
         }
         let wake = Arc::new(Wake::default());
         let feed = if shared { Feed::shared(wake.clone()) } else { Feed::default() };
-        let (reader, tidier) = (stores[0].reader(), stores[0].tidier());
+        let (reader, own_reader, tidier) = (stores[0].reader(), stores[0].follower(), stores[0].tidier());
         let open = |store| Turn::open(store, clock.now_ms(), feed.clone(), Planted::default());
         let turns = stores.into_iter().map(open).collect::<Result<Vec<_>, Error>>()?;
         let time = Arc::new(Time {
@@ -209,8 +209,8 @@ impl Engine {
         }
         if shared {
             let reader_of_hints = reader.clone();
-            let (reader, feed) = (reader.clone(), feed.clone());
-            let follower = Follower::new(reader, feed, time.clone(), lanes.clone(), wake.clone());
+            let feed = feed.clone();
+            let follower = Follower::new(own_reader, feed, time.clone(), lanes.clone(), wake.clone());
             if options.hints {
                 wake.listen(&*reader_of_hints);
             }

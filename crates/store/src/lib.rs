@@ -80,6 +80,11 @@ pub trait Store: Send {
     /// The readers' face.
     fn reader(&self) -> Arc<dyn Reader>;
 
+    /// The same for the engine's own looks, which wait for nobody's lists.
+    fn follower(&self) -> Arc<dyn Reader> {
+        self.reader()
+    }
+
     /// Everything committed is where a next start finds it fastest. Called on a graceful stop.
     fn close(&mut self) -> Result<(), Error>;
 }

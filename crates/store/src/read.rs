@@ -13,6 +13,10 @@ use crate::Error;
 pub trait Reader: Send + Sync {
     /// The store's epoch.
     fn epoch(&self) -> u64;
+    /// The store answers, whatever others ask of it meanwhile.
+    fn ready(&self) -> Result<(), Error> {
+        self.collection(&CollectionKey::policies()).map(drop)
+    }
     /// A kind's own policy, if somebody set one.
     fn policy(&self, kind: &str) -> Result<Option<Arc<Policy>>, Error>;
     /// The head of a collection.

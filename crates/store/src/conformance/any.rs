@@ -98,6 +98,10 @@ impl Store for AnyStore {
         each!(self, Self, store => store.epoch())
     }
 
+    fn follower(&self) -> Arc<dyn Reader> {
+        each!(self, Self, store => store.follower())
+    }
+
     fn reader(&self) -> Arc<dyn Reader> {
         each!(self, Self, store => store.reader())
     }

@@ -5,7 +5,7 @@ use tokio_postgres::types::Type;
 
 use super::Shared;
 use super::load::CLOCK;
-use super::reader::{Query, key_of};
+use super::reader::{Pool, Query, key_of};
 use super::rows::{page, uint};
 use crate::Error;
 use crate::read::{Due, Pulse};
@@ -19,21 +19,25 @@ pub const DUE: &str = "SELECT collection, number, expires_at_ms FROM tenure.clai
 
 pub(super) fn pulse(
     shared: &Shared,
+    pool: &Pool,
     watched: &[CollectionKey],
     ahead_ms: i64,
     limit: usize,
 ) -> Result<Pulse, Error> {
     let keys: Vec<&str> = watched.iter().map(CollectionKey::as_str).collect();
     let (limit, test_ms) = (page(limit), shared.link.options.test_ms());
-    let answers = shared.read(&[
-        Query {
-            sql: DUE,
-            parameters: vec![(&ahead_ms, Type::INT8), (&limit, Type::INT8), (&test_ms, Type::INT8)],
-        },
-        Query { sql: HEADS, parameters: vec![(&keys, Type::TEXT_ARRAY)] },
-        // Last, so that what it says is nearest to when the answer arrives.
-        Query { sql: CLOCK, parameters: Vec::new() },
-    ])?;
+    let answers = shared.read(
+        pool,
+        &[
+            Query {
+                sql: DUE,
+                parameters: vec![(&ahead_ms, Type::INT8), (&limit, Type::INT8), (&test_ms, Type::INT8)],
+            },
+            Query { sql: HEADS, parameters: vec![(&keys, Type::TEXT_ARRAY)] },
+            // Last, so that what it says is nearest to when the answer arrives.
+            Query { sql: CLOCK, parameters: Vec::new() },
+        ],
+    )?;
     let [due, heads, clock] = &answers[..] else { unreachable!("three statements were sent") };
     let due = due
         .iter()

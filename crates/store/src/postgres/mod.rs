@@ -127,7 +127,11 @@ pub(crate) struct Shared {
     high_water_ms: AtomicI64,
     /// When the operator was last told of a collection that is ahead of the clock.
     told_of_time: Mutex<Option<Instant>>,
+    /// Everybody's connections; the engine's own; and one for whether it is ready: lists that take long must
+    /// neither hold up deadlines and revoked keys nor make the node look dead.
     reader: reader::Pool,
+    follower: reader::Pool,
+    readiness: reader::Pool,
 }
 
 impl Postgres {
@@ -144,7 +148,9 @@ impl Postgres {
             epoch: found.epoch,
             high_water_ms: AtomicI64::new(found.high_water_ms),
             told_of_time: Mutex::default(),
-            reader: reader::Pool::new(options),
+            reader: reader::Pool::new(options.readers_max),
+            follower: reader::Pool::new(1),
+            readiness: reader::Pool::new(1),
         };
         Ok(Self { shared: Arc::new(shared), client: Some(client), open: None, known: HashSet::new() })
     }
@@ -201,7 +207,11 @@ impl Store for Postgres {
     }
 
     fn reader(&self) -> Arc<dyn Reader> {
-        Arc::new(PostgresReader::new(self.shared.clone()))
+        Arc::new(PostgresReader::new(self.shared.clone(), false))
+    }
+
+    fn follower(&self) -> Arc<dyn Reader> {
+        Arc::new(PostgresReader::new(self.shared.clone(), true))
     }
 
     fn close(&mut self) -> Result<(), Error> {

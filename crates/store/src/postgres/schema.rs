@@ -9,7 +9,7 @@ use crate::Error;
 use crate::limits::MIGRATE_MS;
 
 /// What each version adds, from 1. A step that was released is never changed.
-const STEPS: &[&str] = &[FIRST];
+const STEPS: &[&str] = &[FIRST, SECOND];
 
 /// Names sort as bytes, as they do everywhere else in Tenure. `body` is the row in Tenure's own form; what
 /// stands beside it is what is searched for. Heads and claims change all the time: room on their pages
@@ -80,6 +80,9 @@ CREATE TABLE tenure.batches (
 );
 CREATE INDEX batches_by_time ON tenure.batches (at_ms);
 "#;
+
+/// A holder's claims in all collections, the ended ones too, which nobody deletes.
+const SECOND: &str = "CREATE INDEX claims_by_holder ON tenure.claims (holder, collection, number);";
 
 /// What a database says of itself.
 pub(super) struct Found {
