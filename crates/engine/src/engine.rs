@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tenure_core::{ClaimState, CollectionKey, ItemId, Refusal};
-use tenure_store::{Error, Reader, Store};
+use tenure_store::{Error, Reader, Store, Tidier};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::feed::{Feed, From, Subscription};
 use crate::follow::{Follower, Wake};
-use crate::limits::{LANES_MAX, PULSE_MS, SAMPLE_MS_MAX};
+use crate::limits::{LANES_MAX, PULSE_MS, SAMPLE_MS_MAX, TIDY_MS};
 use crate::planted::Planted;
 use crate::queue::{Queue, Taken};
 use crate::turn::{News, Pending, Report, Turn};
@@ -45,6 +45,8 @@ pub struct Options {
     pub pulse: Duration,
     /// Nodes tell each other to look sooner.
     pub hints: bool,
+    /// How often it deletes what nobody needs any more, where the store does not do so by itself.
+    pub tidy: Duration,
 }
 
 struct Silent;
@@ -53,7 +55,8 @@ impl Observer for Silent {}
 impl Default for Options {
     fn default() -> Self {
         let (linger, pulse) = (Duration::from_micros(50), Duration::from_millis(PULSE_MS));
-        Self { observer: Arc::new(Silent), linger, pulse, hints: true }
+        let tidy = Duration::from_millis(TIDY_MS);
+        Self { observer: Arc::new(Silent), linger, pulse, hints: true, tidy }
     }
 }
 
@@ -70,6 +73,8 @@ struct Handle {
     threads: Mutex<Vec<JoinHandle<Result<(), Error>>>>,
     /// Looks what other nodes do, over a store that they share.
     wake: Arc<Wake>,
+    /// Ends the thread that tidies.
+    tidying: Arc<Wake>,
 }
 
 /// The loops of one engine, each with the collections that fall to it.
@@ -121,13 +126,24 @@ impl Lanes {
 /// The engine's time, for everyone who only reads.
 pub(crate) struct Time {
     clock: Box<dyn Clock>,
+    /// For whoever waits for a time: never early.
     offset_ms: AtomicI64,
+    /// For whoever is told the time: never late, so that nobody believes to hold for longer than it does.
+    told_offset_ms: AtomicI64,
     newest_ms: AtomicI64,
+    /// The time is the store's, and may run back when another database takes over.
+    shared: bool,
 }
 
 impl Time {
     fn now_ms(&self) -> i64 {
-        (self.clock.now_ms() + self.offset_ms()).max(self.newest_ms.load(Ordering::Acquire))
+        let newest_ms = self.newest_ms.load(Ordering::Acquire);
+        if !self.shared {
+            return (self.clock.now_ms() + self.offset_ms()).max(newest_ms);
+        }
+        let now_ms = self.clock.now_ms() + self.told_offset_ms.load(Ordering::Acquire);
+        // Two looks differ by a little: that much is waited for. A clock that was set back is followed.
+        if newest_ms - now_ms <= SAMPLE_MS_MAX { now_ms.max(newest_ms) } else { now_ms }
     }
 
     fn offset_ms(&self) -> i64 {
@@ -145,6 +161,7 @@ impl Time {
         let clock_ms = self.clock.now_ms();
         if clock_ms - asked_ms <= SAMPLE_MS_MAX {
             self.offset_ms.store(now_ms - clock_ms, Ordering::Release);
+            self.told_offset_ms.store(now_ms - asked_ms, Ordering::Release);
         }
         self.newest_ms.fetch_max(now_ms, Ordering::AcqRel);
     }
@@ -171,13 +188,15 @@ impl Engine {
         }
         let wake = Arc::new(Wake::default());
         let feed = if shared { Feed::shared(wake.clone()) } else { Feed::default() };
-        let reader = stores[0].reader();
+        let (reader, own_reader, tidier) = (stores[0].reader(), stores[0].follower(), stores[0].tidier());
         let open = |store| Turn::open(store, clock.now_ms(), feed.clone(), Planted::default());
         let turns = stores.into_iter().map(open).collect::<Result<Vec<_>, Error>>()?;
         let time = Arc::new(Time {
             offset_ms: AtomicI64::new(turns[0].offset_ms()),
+            told_offset_ms: AtomicI64::new(turns[0].offset_ms()),
             newest_ms: AtomicI64::new(turns[0].now_ms()),
             clock: Box::new(clock),
+            shared,
         });
         let lane = |turn: &Turn<S, ReplyTo>| Lane { queue: Arc::default(), waiters: turn.waiters() };
         let lanes = Arc::new(Lanes(turns.iter().map(lane).collect()));
@@ -185,13 +204,13 @@ impl Engine {
         let mut threads = Vec::new();
         for (number, turn) in turns.into_iter().enumerate() {
             let (queue, time, options) = (lanes.0[number].queue.clone(), time.clone(), options.clone());
-            let work = move || run(turn, &queue, &time, &options, number == 0);
+            let work = move || run(turn, &queue, &time, &options);
             threads.push(spawn("tenure-engine", work)?);
         }
         if shared {
             let reader_of_hints = reader.clone();
-            let (reader, feed) = (reader.clone(), feed.clone());
-            let follower = Follower::new(reader, feed, time.clone(), lanes.clone(), wake.clone());
+            let feed = feed.clone();
+            let follower = Follower::new(own_reader, feed, time.clone(), lanes.clone(), wake.clone());
             if options.hints {
                 wake.listen(&*reader_of_hints);
             }
@@ -201,8 +220,16 @@ impl Engine {
                 Ok(())
             })?);
         }
+        let tidying = Arc::new(Wake::default());
+        if let Some(tidier) = tidier {
+            let (end, pause) = (tidying.clone(), options.tidy);
+            threads.push(spawn("tenure-tidier", move || {
+                tidy(tidier, &end, pause);
+                Ok(())
+            })?);
+        }
         let threads = Mutex::new(threads);
-        Ok(Self(Arc::new(Handle { lanes, time, feed, reader, threads, wake })))
+        Ok(Self(Arc::new(Handle { lanes, time, feed, reader, threads, wake, tidying })))
     }
 
     /// Carries out a request and waits for its answer, which is durable. Dropping the future leaves
@@ -365,6 +392,7 @@ impl Handle {
     fn close(&self) {
         self.lanes.0.iter().for_each(|lane| lane.queue.close());
         self.wake.close();
+        self.tidying.close();
     }
 }
 
@@ -395,6 +423,23 @@ impl fmt::Debug for Engine {
     }
 }
 
+/// Tidies now and then, on a thread of its own: nobody waits for it. While there is more it goes on, half of
+/// the time.
+fn tidy(mut tidier: Tidier, end: &Wake, often: Duration) {
+    let mut pause = often;
+    while end.wait(Instant::now() + pause) {
+        let started = Instant::now();
+        pause = match tidier() {
+            Ok(true) => started.elapsed(),
+            Ok(false) => often,
+            Err(error) => {
+                tracing::warn!(%error, "the store could not be tidied");
+                often
+            }
+        };
+    }
+}
+
 /// Closes the queue however the loop ends, and tells those in it, so that nobody waits for a thread
 /// that is gone.
 struct Closing<'a>(&'a Queue, &'a Time);
@@ -413,7 +458,6 @@ fn run<S: Store>(
     queue: &Queue,
     time: &Time,
     options: &Options,
-    tidies: bool,
 ) -> Result<(), Error> {
     let closing = Closing(queue, time);
     let shared = turn.store().is_shared();
@@ -443,9 +487,6 @@ fn run<S: Store>(
             turn.dismiss(&mut answers);
         }
         time.newest_ms.fetch_max(turn.now_ms(), Ordering::AcqRel);
-        if tidies {
-            turn.tidy();
-        }
         answered = answers.len();
         let mut errands = Vec::new();
         for done in answers.drain(..) {

@@ -11,6 +11,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use tenure_core::{CollectionKey, Event, Fact, Sealed};
+use tenure_store::limits::EVENT_PAGE_BYTES;
 use tenure_store::{Entry, Error, EventPage, Reader, Snapshot};
 use tokio::sync::watch;
 
@@ -385,7 +386,8 @@ impl Subscription {
                 Some(Delivery::Resync)
             }
             EventPage::Events(events) => {
-                if events.len() < FEED_PAGE_MAX {
+                let bytes: usize = events.iter().map(|sealed| sealed.bytes.len()).sum();
+                if events.len() < FEED_PAGE_MAX && bytes < EVENT_PAGE_BYTES {
                     self.catching_up = false;
                 }
                 (!events.is_empty()).then(|| self.deliver(events))

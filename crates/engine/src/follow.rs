@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use tenure_core::{CollectionKey, Fact, ItemId, Sealed};
-use tenure_store::{Error, EventPage, Hints, Reader};
+use tenure_store::{Due, Error, EventPage, Hints, Reader};
 
 use crate::engine::{Lanes, Time};
 use crate::feed::{Channel, Feed};
-use crate::limits::{AHEAD_MS, DUE_MAX, FEED_PAGE_MAX};
+use crate::limits::{AHEAD_MS, AWAY_MAX, DUE_LOOK_MAX, FEED_PAGE_MAX, TOLD_AGAIN_MS};
 use crate::timers::Timer;
 use crate::turn::News;
 
@@ -81,7 +81,7 @@ impl Wake {
     }
 
     /// Waits until it is woken or a time is over; `false` once it is closed.
-    fn wait(&self, until: Instant) -> bool {
+    pub(crate) fn wait(&self, until: Instant) -> bool {
         let mut inner = self.inner.lock();
         while !inner.woken && !inner.closed {
             if self.changed.wait_until(&mut inner, until).timed_out() {
@@ -102,6 +102,8 @@ pub(crate) struct Follower {
     pub(crate) wake: Arc<Wake>,
     /// Where somebody waits: the number up to which it is known what became free.
     heard: HashMap<CollectionKey, u64>,
+    /// Collections whose events could not be read at the last look: read after all others.
+    troubled: BTreeSet<CollectionKey>,
 }
 
 impl Follower {
@@ -112,18 +114,20 @@ impl Follower {
         lanes: Arc<Lanes>,
         wake: Arc<Wake>,
     ) -> Self {
-        Self { reader, feed, time, lanes, wake, heard: HashMap::new() }
+        Self { reader, feed, time, lanes, wake, heard: HashMap::new(), troubled: BTreeSet::new() }
     }
 
     pub(crate) fn run(mut self, pulse: Duration) {
-        let mut away = false;
+        let mut told: Option<Instant> = None;
         loop {
             let next = Instant::now() + pulse;
             match self.look() {
-                Ok(()) => away = false,
+                Ok(()) => told = None,
                 Err(error) => {
-                    if !std::mem::replace(&mut away, true) {
-                        tracing::warn!(%error, "what other nodes do cannot be seen now");
+                    let troubled = self.troubled.len();
+                    if told.is_none_or(|told| told.elapsed() >= Duration::from_millis(TOLD_AGAIN_MS)) {
+                        told = Some(Instant::now());
+                        tracing::warn!(%error, troubled, "what other nodes do cannot be seen now");
                     }
                 }
             }
@@ -143,20 +147,41 @@ impl Follower {
         // Before looking: what is hinted at from here on may come too late for this look.
         self.wake.inner.lock().watched = watched.iter().cloned().collect();
         let asked_ms = self.time.clock_ms();
-        let pulse = self.reader.pulse(&watched, AHEAD_MS, DUE_MAX)?;
+        let pulse = self.reader.pulse(&watched, AHEAD_MS, DUE_LOOK_MAX)?;
         if let Some(now_ms) = pulse.now_ms {
             self.time.heard(now_ms, asked_ms);
         }
-        for due in pulse.due {
-            let timer = Timer { at_ms: due.at_ms, claim: due.claim, collection: due.collection.clone() };
-            self.lanes.tell(&due.collection, News { timers: vec![timer], freed: Vec::new() });
+        let mut due: HashMap<CollectionKey, Vec<Timer>> = HashMap::new();
+        for Due { collection, claim, at_ms } in pulse.due {
+            due.entry(collection.clone()).or_default().push(Timer { at_ms, claim, collection });
+        }
+        for (key, timers) in due {
+            self.lanes.tell(&key, News { timers, freed: Vec::new() });
         }
         let heads: HashMap<CollectionKey, u64> = pulse.heads.into_iter().collect();
-        for key in &watched {
+        // Tenure's own first: who may do anything here hangs on them.
+        let mut order: Vec<&CollectionKey> = watched.iter().collect();
+        order.sort_by_key(|key| {
+            (self.troubled.contains(*key), key.kind() != CollectionKey::policies().kind())
+        });
+        self.troubled.retain(|key| watched.binary_search(key).is_ok());
+        let (mut first, mut away) = (None, 0);
+        for key in order {
             let newest = heads.get(key).copied().unwrap_or(0);
-            self.catch_up(key, newest, channels.get(key), waited.contains(key))?;
+            // What cannot be read in one collection is no reason to miss what goes on in others.
+            match self.catch_up(key, newest, channels.get(key), waited.contains(key)) {
+                Ok(()) => drop(self.troubled.remove(key)),
+                Err(error) => {
+                    self.troubled.insert(key.clone());
+                    away += usize::from(matches!(error, Error::Away { .. }));
+                    first.get_or_insert(error);
+                }
+            }
+            if away >= AWAY_MAX {
+                break;
+            }
         }
-        Ok(())
+        first.map_or(Ok(()), Err)
     }
 
     /// Reads a collection's events up to a number, for those who follow it and those who wait in it.

@@ -33,16 +33,24 @@ pub(crate) const EXPLAIN_CLAIMS_MAX: usize = 10_000;
 /// How often a node looks what others did, over a store that they share. A hint comes sooner; this is what a
 /// lost hint costs.
 pub(crate) const PULSE_MS: u64 = 250;
-/// The longest that an answer may take to tell the time by: readers see a time that is late by up to this.
+/// The longest that an answer may take to tell the time by: timers are late, and readers told too early an end,
+/// by up to this.
 pub(crate) const SAMPLE_MS_MAX: i64 = 1_000;
+/// An operator is told this often of what lasts.
+pub(crate) const TOLD_AGAIN_MS: u64 = 60_000;
+/// Collections of one look that the store may fail to answer for in time before the look ends: the store is away,
+/// and each would take as long again.
+pub(crate) const AWAY_MAX: usize = 2;
 /// Deadlines that come within this time are looked up with it: twice the pause, so that one look may fail.
 pub(crate) const AHEAD_MS: i64 = 600;
-/// Deadlines of one look, and of one turn over a shared store: each locks a collection.
+/// Deadlines of one turn over a shared store: each may lock a collection, and commands wait for their end.
 pub(crate) const DUE_MAX: usize = 512;
+/// Deadlines of one look: more than the turns until the next can end, some 100 bytes each.
+pub(crate) const DUE_LOOK_MAX: usize = 8_192;
 /// How often a commit is decided anew because another node came first; after that callers hear that the
 /// store is away, and ask again.
 pub(crate) const CONFLICTS_MAX: u32 = 5;
 /// How often replies and batches that nobody needs any more are deleted.
-pub(crate) const TIDY_MS: i64 = 60_000;
+pub(crate) const TIDY_MS: u64 = 60_000;
 /// Writers of one node over a shared store: batches of different collections that are under way at once.
 pub const LANES_MAX: usize = 16;

@@ -69,6 +69,11 @@ impl<'v, V: View> Overlay<'v, V> {
         self.view.covers(key)
     }
 
+    /// The collection's own time, where the store keeps one.
+    pub(crate) fn now_ms(&self, key: &CollectionKey) -> Option<i64> {
+        self.view.now_ms(key)
+    }
+
     pub(crate) fn keep(&mut self, key: ReplyKey, kept: Arc<Kept>) {
         self.changes.kept.insert(key, kept);
     }

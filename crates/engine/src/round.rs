@@ -10,7 +10,7 @@ use tenure_core::{
 };
 use tenure_store::{Entry, Kept, ReplyKey, View, encoded_bytes};
 
-use crate::limits::{BATCH_BYTES_MAX, COMMAND_BYTES_MAX, EXPIRIES_MAX};
+use crate::limits::{BATCH_BYTES_MAX, COMMAND_BYTES_MAX, DUE_MAX, EXPIRIES_MAX};
 use crate::overlay::Overlay;
 use crate::planted::{Bug, Planted};
 use crate::timers::{Timer, Timers};
@@ -20,7 +20,11 @@ use crate::{Answer, Answered, Idempotency, Pending, Refused, Report, Request, Ti
 /// What a turn has decided so far.
 pub(crate) struct Round<'a, V, T> {
     overlay: Overlay<'a, V>,
+    /// The turn's time. A collection may have its own: see [`Self::now_in`].
     now_ms: i64,
+    /// The time by which patience is measured: over a shared store this node's own clock, since the store's
+    /// may jump when another database takes over.
+    patience_ms: i64,
     timers: &'a mut Timers,
     waiters: &'a mut Waiters<T>,
     planted: Planted,
@@ -43,7 +47,7 @@ pub(crate) struct Round<'a, V, T> {
 impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     pub(crate) fn new(
         overlay: Overlay<'a, V>,
-        now_ms: i64,
+        (now_ms, patience_ms): (i64, i64),
         timers: &'a mut Timers,
         waiters: &'a mut Waiters<T>,
         planted: Planted,
@@ -53,6 +57,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         Self {
             overlay,
             now_ms,
+            patience_ms,
             timers,
             waiters,
             planted,
@@ -67,6 +72,11 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         }
     }
 
+    /// The time by which everything in a collection is decided.
+    fn now_in(&self, collection: &CollectionKey) -> i64 {
+        self.overlay.now_ms(collection).unwrap_or(self.now_ms)
+    }
+
     /// What is decided fills a commit; the rest must wait for the next.
     pub(crate) fn is_full(&self) -> bool {
         self.bytes >= BATCH_BYTES_MAX
@@ -75,7 +85,8 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     /// Claims whose time is up end before anything else is decided, so nobody overtakes a waiter.
     pub(crate) fn expire_due(&mut self) {
         let mut elsewhere = Vec::new();
-        for _ in 0..EXPIRIES_MAX {
+        // Over a shared store as many as were named: each beyond them would be read on its own.
+        for _ in 0..if self.shared { DUE_MAX } else { EXPIRIES_MAX } {
             if self.is_full() {
                 break;
             }
@@ -85,13 +96,14 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
                 elsewhere.push(timer);
                 continue;
             }
+            let now_ms = self.now_in(&timer.collection);
             let Some(claim) = self.overlay.claim(&timer.collection, timer.claim) else { continue };
             if claim.state == ClaimState::Active {
-                if claim.expires_at_ms <= self.now_ms {
+                if claim.expires_at_ms <= now_ms {
                     self.expire(&timer.collection, timer.claim);
                 }
                 self.set_again(&timer);
-            } else if claim.blocked_until_ms > 0 && claim.blocked_until_ms <= self.now_ms {
+            } else if claim.blocked_until_ms > 0 && claim.blocked_until_ms <= now_ms {
                 // Its lock delay is over.
                 let items = claim.items.iter().cloned().collect();
                 self.freed.push((timer.collection.clone(), items));
@@ -122,7 +134,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     /// A claim that goes on, renewed or in its next phase, needs its timer again.
     fn set_again(&mut self, timer: &Timer) {
         let claim = self.overlay.claim(&timer.collection, timer.claim);
-        if let Some(claim) = claim.filter(|claim| claim.holds_at(self.now_ms)) {
+        if let Some(claim) = claim.filter(|claim| claim.holds_at(self.now_in(&timer.collection))) {
             self.timers.set(Timer { at_ms: claim.expires_at_ms, ..timer.clone() });
         }
     }
@@ -169,9 +181,9 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     /// What was answered before under this key.
     fn replay(&self, request: &Request, key: &ReplyKey) -> Option<Answer> {
         let idempotency = request.idempotency.as_ref()?;
-        let kept = self.overlay.kept(key).filter(|kept| kept.is_kept_at(self.now_ms))?;
+        let kept = self.overlay.kept(key).filter(|kept| kept.is_kept_at(self.now_in(&key.collection)))?;
         if kept.fingerprint != idempotency.fingerprint {
-            return Some(self.answer_of(Err(Refused::KeyReused)));
+            return Some(self.answer_of(&key.collection, Err(Refused::KeyReused)));
         }
         // The first answer, with its time: a retry reads the very same.
         let outcome = kept.outcome.clone().map_err(Refused::Rule);
@@ -196,7 +208,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     /// Callers whose patience has ended get the answer of one last try.
     pub(crate) fn end_waits(&mut self) {
         while !self.is_full()
-            && let Some(number) = self.waiters.first_ended(self.now_ms)
+            && let Some(number) = self.waiters.first_ended(self.patience_ms)
         {
             let waiter = self.waiters.get(number);
             if waiter.is_some_and(|waiter| !self.overlay.covers(&waiter.pending.request.command.collection)) {
@@ -241,14 +253,15 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     }
 
     fn settle_item(&mut self, collection: &CollectionKey, id: &ItemId) {
+        let now_ms = self.now_in(collection);
         let Some(item) = self.overlay.item(collection, id) else { return };
         let Some(claim) = self.overlay.claim(collection, item.claim) else { return };
         if claim.state == ClaimState::Active {
-            if claim.expires_at_ms > self.now_ms {
+            if claim.expires_at_ms > now_ms {
                 return;
             }
             self.expire(collection, claim.number);
-        } else if claim.blocked_until_ms > 0 && claim.blocked_until_ms <= self.now_ms {
+        } else if claim.blocked_until_ms > 0 && claim.blocked_until_ms <= now_ms {
             // Its lock delay is over.
             self.freed.push((collection.clone(), BTreeSet::from([id.clone()])));
         }
@@ -267,7 +280,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
 
     /// Decides on the rows as this turn has left them, and notes what follows.
     fn decide(&mut self, command: &Command) -> Result<Reply, Refusal> {
-        let decision = decide(&self.overlay, command, self.now_ms)?;
+        let decision = decide(&self.overlay, command, self.now_in(&command.collection))?;
         let bytes: usize = decision.events.iter().map(|sealed| sealed.bytes.len()).sum();
         // A single reply is small; a group's may be as large as all that its commands touch.
         let reply = if let Reply::Group(_) = &decision.reply { encoded_bytes(&decision.reply) } else { 0 };
@@ -298,6 +311,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     /// before the decision.
     fn follow(&mut self, collection: &CollectionKey, seq: u64, fact: &Fact) {
         let timer = |claim, at_ms| Timer { at_ms, claim, collection: collection.clone() };
+        let now_ms = self.now_in(collection);
         match fact {
             Fact::Granted(grant) => {
                 self.active += 1;
@@ -318,10 +332,10 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
                         Some(count) => *count += 1,
                         None => drop(self.report.expired_of.insert(collection.kind().to_owned(), 1)),
                     }
-                    let lag_ms = self.now_ms - end.ended_at_ms;
+                    let lag_ms = now_ms - end.ended_at_ms;
                     self.report.expiry_lag_ms = self.report.expiry_lag_ms.max(lag_ms);
                 }
-                if end.blocked_until_ms > self.now_ms {
+                if end.blocked_until_ms > now_ms {
                     if !self.shared || self.waiters.len() > 0 {
                         self.timers.set_anyway(timer(end.claim, end.blocked_until_ms));
                     }
@@ -398,7 +412,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         let Verb::Acquire(Acquire { items, .. }) = &command.verb else {
             return self.conclude(pending, key, Err(refusal), false);
         };
-        let until_ms = self.now_ms + wait_ms(command);
+        let until_ms = self.patience_ms + wait_ms(command);
         // A running claim has its timer; a lock delay from before a restart does not.
         if let Refusal::Held { items } = &refusal {
             self.time_delays(&command.collection.clone(), items);
@@ -439,7 +453,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             }
             _ => None,
         };
-        let answer = self.answer_of(outcome.map_err(Refused::Rule));
+        let answer = self.answer_of(&request.command.collection, outcome.map_err(Refused::Rule));
         self.push_answer(pending, answer, if_gone);
     }
 
@@ -458,7 +472,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         }
         let kept = Arc::new(Kept {
             fingerprint: idempotency.fingerprint,
-            at_ms: self.now_ms,
+            at_ms: self.now_in(collection),
             outcome: outcome.clone(),
         });
         self.bytes += encoded_bytes(&*kept);
@@ -480,7 +494,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     }
 
     fn answer(&mut self, pending: Pending<T>, outcome: Result<Reply, Refused>) {
-        let answer = self.answer_of(outcome);
+        let answer = self.answer_of(&pending.request.command.collection, outcome);
         self.push_answer(pending, answer, None);
     }
 
@@ -490,8 +504,8 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         self.answers.push(Answered { ticket, answer, if_gone, request });
     }
 
-    fn answer_of(&self, outcome: Result<Reply, Refused>) -> Answer {
-        Answer { server_time_ms: self.now_ms, outcome, replayed: false }
+    fn answer_of(&self, collection: &CollectionKey, outcome: Result<Reply, Refused>) -> Answer {
+        Answer { server_time_ms: self.now_in(collection), outcome, replayed: false }
     }
 }
 

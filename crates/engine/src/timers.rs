@@ -7,7 +7,7 @@
 //! that neither memory nor a pause grows with the claims that were.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
 use tenure_core::CollectionKey;
 
@@ -28,12 +28,14 @@ pub(crate) struct Timers {
     swept_to: (i64, usize),
     /// Later deadlines are not kept: whoever shares its store is told of them when they come near.
     horizon_ms: i64,
+    /// What is there already, for whoever is told of a deadline again and again.
+    known: Option<HashSet<Timer>>,
 }
 
 impl Default for Timers {
     fn default() -> Self {
         let (near, far) = (BinaryHeap::new(), BTreeMap::new());
-        Self { near, far, far_count: 0, swept_to: (0, 0), horizon_ms: i64::MAX }
+        Self { near, far, far_count: 0, swept_to: (0, 0), horizon_ms: i64::MAX, known: None }
     }
 }
 
@@ -45,7 +47,7 @@ struct Bucket {
 }
 
 /// Look at this claim at this time.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Timer {
     pub(crate) at_ms: i64,
     pub(crate) claim: u64,
@@ -53,6 +55,11 @@ pub(crate) struct Timer {
 }
 
 impl Timers {
+    /// For a store that tells of the same deadlines again and again: each is kept once.
+    pub(crate) fn told() -> Self {
+        Self { known: Some(HashSet::new()), ..Self::default() }
+    }
+
     /// Deadlines after this are somebody else's to tell of.
     pub(crate) fn keep_until(&mut self, horizon_ms: i64) {
         self.horizon_ms = horizon_ms;
@@ -67,6 +74,9 @@ impl Timers {
 
     /// Sets a time that no store would tell of: the end of a lock delay.
     pub(crate) fn set_anyway(&mut self, timer: Timer) {
+        if self.known.as_mut().is_some_and(|known| !known.insert(timer.clone())) {
+            return;
+        }
         let empty = || Bucket { first_ms: i64::MAX, timers: Vec::new() };
         let bucket = self.far.entry(timer.at_ms >> BUCKET_BITS).or_insert_with(empty);
         bucket.first_ms = bucket.first_ms.min(timer.at_ms);
@@ -88,6 +98,9 @@ impl Timers {
         while self.near.peek().is_some_and(|Reverse(next)| *next == timer) {
             self.near.pop();
         }
+        if let Some(known) = &mut self.known {
+            known.remove(&timer);
+        }
         Some(timer)
     }
 
@@ -97,11 +110,18 @@ impl Timers {
         near_ms.into_iter().chain(far_ms).min()
     }
 
-    /// Those whose time will have come, in no order, and how many there may be at the most.
-    pub(crate) fn due_by(&self, now_ms: i64, limit: usize) -> impl Iterator<Item = &Timer> {
-        let near = self.near.iter().map(|Reverse(timer)| timer);
-        let far = self.far.range(..=now_ms >> BUCKET_BITS).flat_map(|(_, bucket)| &bucket.timers);
-        near.chain(far).filter(move |timer| timer.at_ms <= now_ms).take(limit)
+    /// The first of those whose time will have come: what [`Self::pop_due`] gives next.
+    pub(crate) fn first_due(&mut self, now_ms: i64, limit: usize) -> Vec<Timer> {
+        let mut first = Vec::new();
+        while first.len() < limit
+            && let Some(timer) = self.pop_due(now_ms)
+        {
+            first.push(timer);
+        }
+        for timer in &first {
+            self.set_anyway(timer.clone());
+        }
+        first
     }
 
     /// Looks at a few of the far entries and drops those that nobody needs, if there are many more
@@ -159,6 +179,23 @@ mod tests {
             assert!(timers.next_ms().is_none_or(|next_ms| next_ms > now_ms));
         }
         assert_eq!(seen, [1, 255, 256, 299, 300, 5_000, 5_001]);
+    }
+
+    #[test]
+    fn i18_what_is_told_again_and_again_is_there_once_and_what_is_named_is_what_comes() {
+        let mut timers = Timers::told();
+        for _ in 0..5 {
+            (0..1_000_u64)
+                .rev()
+                .for_each(|claim| timers.set_anyway(timer(1_000 + claim.cast_signed() / 10, claim)));
+        }
+        assert_eq!(timers.far_count, 1_000);
+        let named = timers.first_due(1_090, 512);
+        assert_eq!(named.len(), 512, "all of them different");
+        let popped: Vec<Timer> = std::iter::from_fn(|| timers.pop_due(1_200)).collect();
+        assert_eq!(popped[..512], named);
+        assert_eq!(popped.len(), 1_000);
+        assert!(timers.known.is_some_and(|known| known.is_empty()), "and can be told of anew");
     }
 
     #[test]

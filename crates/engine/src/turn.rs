@@ -10,7 +10,7 @@ use tenure_core::{ClaimState, CollectionKey, Command, ItemId, Principal, Verb, d
 use tenure_store::{Batch, ClaimFilter, Entry, Error, Store, View};
 
 use crate::feed::Feed;
-use crate::limits::{AHEAD_MS, CONFLICTS_MAX, DUE_MAX, MARK_MS, RESUME_MAX, RETRY_MS, TIDY_MS};
+use crate::limits::{AHEAD_MS, CONFLICTS_MAX, DUE_MAX, MARK_MS, RESUME_MAX, RETRY_MS};
 use crate::overlay::{Changes, Overlay};
 use crate::planted::{Bug, Planted};
 use crate::round::Round;
@@ -71,16 +71,17 @@ pub struct Turn<S, T> {
     planted: Planted,
     /// Added to the clock, so that time goes on from the highest committed one.
     offset_ms: i64,
-    /// The time of the newest turn.
+    /// The time of the newest turn: over a shared store its clock's, which may run back when another database
+    /// takes over. Nothing is decided by it there; each collection has its own.
     now_ms: i64,
+    /// The clock that drives it, at the newest turn.
+    clock_ms: i64,
     /// How many claims are active, as last committed.
     active: i64,
-    /// The store refused: what is overdue is not tried again before this.
-    retry_at_ms: i64,
+    /// The store refused: what is overdue is not tried again before this, on the clock that drives it.
+    retry_at_ms: Option<i64>,
     /// Commits in a row that another node came before.
     conflicts: u32,
-    /// The store was last tidied at this time.
-    tidied_ms: i64,
 }
 
 /// What a node hears of the others over a store that they share.
@@ -103,8 +104,9 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             None => (high_water_ms - clock_ms).max(0),
         };
         let now_ms = clock_ms + offset_ms;
-        let (timers, changes, waiters) = (Timers::default(), Changes::default(), Arc::default());
-        let (late, active, retry_at_ms) = (VecDeque::new(), 0, 0);
+        let timers = if store.is_shared() { Timers::told() } else { Timers::default() };
+        let (changes, waiters) = (Changes::default(), Arc::default());
+        let (late, active, retry_at_ms) = (VecDeque::new(), 0, None);
         let mut turn = Self {
             store,
             timers,
@@ -115,10 +117,10 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             planted,
             offset_ms,
             now_ms,
+            clock_ms,
             active,
             retry_at_ms,
             conflicts: 0,
-            tidied_ms: now_ms,
         };
         // Over a shared store deadlines are told of when they come near, whoever granted the claims.
         if !planted.is(Bug::ForgetTimers) && !turn.store.is_shared() {
@@ -144,29 +146,44 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         let shared = self.store.is_shared();
         let mut wants = wants(self.late.iter().chain(&inbox), self.store.wants_rows());
         let before_ms = self.now_ms;
+        self.clock_ms = clock_ms;
         if shared {
-            let about_ms = (clock_ms + self.offset_ms).max(self.now_ms);
+            let about_ms = clock_ms + self.offset_ms;
             self.timers.keep_until(about_ms + AHEAD_MS);
+            let due = self.timers.first_due(about_ms, DUE_MAX);
             let waiters = self.waiters.lock();
-            wants.extend(wants_of_time(self.timers.due_by(about_ms, DUE_MAX), waiters.due_by(about_ms)));
+            wants.extend(wants_of_time(due.iter(), waiters.due_by(clock_ms)));
         }
+        let retry_at_ms = self.retry_at_ms();
         let view = match self.store.load(&wants) {
             Ok(view) => view,
             Err(error) => {
                 let refused = refused_by(&error);
-                self.retry_at_ms = self.now_ms.max(clock_ms + self.offset_ms) + RETRY_MS;
+                self.retry_at_ms = Some(retry_at_ms);
                 answers
                     .extend(inbox.into_iter().map(|pending| refuse(pending.ticket, self.now_ms, &refused)));
                 return if error.is_fatal() { Err(error) } else { Ok(Report::default()) };
             }
         };
-        self.now_ms = view.now_ms().unwrap_or(clock_ms + self.offset_ms).max(self.now_ms);
+        let own_ms = view.clock_ms();
+        self.now_ms = match own_ms {
+            // As it is: what it says of one collection must not leak into others.
+            Some(own_ms) => own_ms,
+            None => (clock_ms + self.offset_ms).max(self.now_ms),
+        };
         let decide_at_ms = if self.planted.is(Bug::StaleTime) { before_ms } else { self.now_ms };
+        let patience_ms = if own_ms.is_some() { clock_ms } else { decide_at_ms };
         let mut waiters = self.waiters.lock();
         let first_joined = waiters.next_number();
         let overlay = Overlay::new(&view, &mut self.changes);
-        let mut round =
-            Round::new(overlay, decide_at_ms, &mut self.timers, &mut waiters, self.planted, shared);
+        let mut round = Round::new(
+            overlay,
+            (decide_at_ms, patience_ms),
+            &mut self.timers,
+            &mut waiters,
+            self.planted,
+            shared,
+        );
         let owed = round.freed.clone();
         // While the rows are still the committed ones: what this turn ends may not have ended.
         round.sweep_timers(usize::try_from(self.active).unwrap_or(0));
@@ -194,17 +211,27 @@ impl<S: Store, T: Ticket> Turn<S, T> {
     pub fn next_ms(&self) -> Option<i64> {
         let mark_ms = self.marks().then(|| self.store.high_water_ms() + MARK_MS);
         let waiters = self.waiters.lock();
-        // At once: a collection's time may be ahead of the store's, and so of what drives this.
+        // At once: the store's clock may be ahead of what drives this.
         let at_once_ms = if self.store.is_shared() { 0 } else { self.now_ms };
         let late_ms = (!self.late.is_empty() || waiters.is_owed()).then_some(at_once_ms);
-        let next = [self.timers.next_ms(), waiters.next_ms(), mark_ms, late_ms];
-        let next = next.into_iter().flatten().min();
-        next.map(|next_ms| next_ms.max(self.retry_at_ms) - self.offset_ms)
+        let of_store = [self.timers.next_ms(), mark_ms, late_ms].into_iter().flatten();
+        let of_store = of_store.min().map(|next_ms| next_ms - self.offset_ms);
+        let patience_offset_ms = if self.store.is_shared() { 0 } else { self.offset_ms };
+        let patience = waiters.next_ms().map(|until_ms| until_ms - patience_offset_ms);
+        let next = of_store.into_iter().chain(patience).min();
+        next.map(|next_ms| self.retry_at_ms.map_or(next_ms, |retry_at_ms| next_ms.max(retry_at_ms)))
+    }
+
+    /// When a store that refuses now is tried again.
+    fn retry_at_ms(&self) -> i64 {
+        // A shared one may have another time when it is back.
+        let from_ms = if self.store.is_shared() { i64::MIN } else { self.now_ms - self.offset_ms };
+        self.clock_ms.max(from_ms) + RETRY_MS
     }
 
     /// Requests wait that did not fit into the newest commit, and the next turn can take them.
     pub fn is_behind(&self) -> bool {
-        !self.late.is_empty() && self.retry_at_ms == 0
+        !self.late.is_empty() && self.retry_at_ms.is_none()
     }
 
     /// The time of the newest turn.
@@ -260,13 +287,18 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         answers: &mut Vec<Answered<T>>,
         mut report: Report,
     ) -> Result<Report, Error> {
-        self.retry_at_ms = 0;
+        self.retry_at_ms = None;
         let mark = self.marks() && self.now_ms >= self.store.high_water_ms() + MARK_MS;
         if entries.is_empty() && !mark {
-            self.store.abandon();
-            self.conflicts = 0;
-            answers.append(&mut answered);
-            return Ok(report);
+            return match self.store.abandon() {
+                Ok(()) => {
+                    self.conflicts = 0;
+                    answers.append(&mut answered);
+                    Ok(report)
+                }
+                // A refusal leaves nothing to commit, and is no truer than what it was decided on.
+                Err(error) => self.fail(error, answered, outcome, answers),
+            };
         }
         let told = self.feed.begin(&entries);
         let told_of = if self.store.is_shared() { Feed::shared_of(&entries) } else { Vec::new() };
@@ -288,31 +320,39 @@ impl<S: Store, T: Ticket> Turn<S, T> {
                 Ok(report)
             }
             Err(error) => {
-                // Nothing of this turn happened, so no answer of it is true.
                 self.feed.end(Vec::new());
-                self.retry_at_ms = self.now_ms + RETRY_MS;
-                for timer in outcome.due {
-                    self.timers.set(timer);
-                }
-                let refused = refused_by(&error);
-                let mut waiters = self.waiters.lock();
-                waiters.owe(outcome.owed);
-                // Whoever began to wait may wait for a claim that was never granted.
-                let joined = waiters.drain_from(outcome.first_joined);
-                drop(waiters);
-                if matches!(error, Error::Conflict { .. }) && self.conflicts < CONFLICTS_MAX {
-                    self.conflicts += 1;
-                    self.retry_at_ms = 0;
-                    self.ask_again(answered, joined.into_iter().map(|waiter| waiter.pending));
-                    return Ok(Report::default());
-                }
-                answers.extend(
-                    joined.into_iter().map(|waiter| refuse(waiter.pending.ticket, self.now_ms, &refused)),
-                );
-                answers.extend(answered.into_iter().map(|done| refuse(done.ticket, self.now_ms, &refused)));
-                if error.is_fatal() { Err(error) } else { Ok(Report::default()) }
+                self.fail(error, answered, outcome, answers)
             }
         }
+    }
+
+    /// Nothing of this turn happened, so no answer of it is true.
+    fn fail(
+        &mut self,
+        error: Error,
+        answered: Vec<Answered<T>>,
+        outcome: Outcome,
+        answers: &mut Vec<Answered<T>>,
+    ) -> Result<Report, Error> {
+        self.retry_at_ms = Some(self.retry_at_ms());
+        for timer in outcome.due {
+            self.timers.set(timer);
+        }
+        let refused = refused_by(&error);
+        let mut waiters = self.waiters.lock();
+        waiters.owe(outcome.owed);
+        // Whoever began to wait may wait for a claim that was never granted.
+        let joined = waiters.drain_from(outcome.first_joined);
+        drop(waiters);
+        if matches!(error, Error::Conflict { .. }) && self.conflicts < CONFLICTS_MAX {
+            self.conflicts += 1;
+            self.retry_at_ms = None;
+            self.ask_again(answered, joined.into_iter().map(|waiter| waiter.pending));
+            return Ok(Report::default());
+        }
+        answers.extend(joined.into_iter().map(|waiter| refuse(waiter.pending.ticket, self.now_ms, &refused)));
+        answers.extend(answered.into_iter().map(|done| refuse(done.ticket, self.now_ms, &refused)));
+        if error.is_fatal() { Err(error) } else { Ok(Report::default()) }
     }
 
     /// Nothing of these happened, since another node came first: they are decided anew in the next turn,
@@ -343,16 +383,6 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         self.offset_ms = offset_ms;
     }
 
-    /// Clears away what nobody needs any more, now and then.
-    pub(crate) fn tidy(&mut self) {
-        if self.store.is_shared() && self.now_ms >= self.tidied_ms + TIDY_MS {
-            self.tidied_ms = self.now_ms;
-            if let Err(error) = self.store.tidy(self.now_ms) {
-                tracing::warn!(%error, "the store could not be tidied");
-            }
-        }
-    }
-
     fn find_timers(&mut self) -> Result<(), Error> {
         let reader = self.store.reader();
         let mut filter = ClaimFilter { state: Some(ClaimState::Active), ..ClaimFilter::default() };
@@ -380,7 +410,8 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             let view = self.store.load(&[])?;
             let mut waiters = self.waiters.lock();
             let overlay = Overlay::new(&view, &mut self.changes);
-            let mut round = Round::new(overlay, at_ms, &mut self.timers, &mut waiters, self.planted, false);
+            let mut round =
+                Round::new(overlay, (at_ms, at_ms), &mut self.timers, &mut waiters, self.planted, false);
             round.expire_due();
             let Round { entries, active, .. } = round;
             drop(waiters);
@@ -455,7 +486,8 @@ fn refuse<T>(ticket: T, now_ms: i64, refused: &Refused) -> Answered<T> {
 fn refused_by(error: &Error) -> Refused {
     match error {
         Error::Full { .. } => Refused::NoRoom,
-        Error::Away { .. } => Refused::Away,
+        // Others came first again and again: nothing of it happened.
+        Error::Away { .. } | Error::Conflict { .. } => Refused::Away,
         _ => Refused::Stopped,
     }
 }

@@ -38,10 +38,9 @@ async fn ready(State(app): State<App>) -> Response {
     }
     let reader = app.reader().clone();
     // On a thread of its own: a store that hangs must not hang this answer.
-    let read =
-        tokio::task::spawn_blocking(move || reader.collection(&tenure_core::CollectionKey::policies()));
+    let read = tokio::task::spawn_blocking(move || reader.ready());
     match tokio::time::timeout(READY_WITHIN, read).await {
-        Ok(Ok(Ok(_))) => plain("ready\n"),
+        Ok(Ok(Ok(()))) => plain("ready\n"),
         Ok(Ok(Err(error))) => {
             tracing::warn!(%error, "the store is not ready");
             away("away", "the store cannot be read").into_response()

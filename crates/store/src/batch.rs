@@ -8,7 +8,8 @@ use tenure_core::{Beat, Changed, CollectionKey, Hash, Refusal, Reply, Sealed};
 /// Everything that one group commit makes durable. An empty batch only moves the time.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
-    /// The time of all its decisions.
+    /// The time of all its decisions; where a store has a clock of its own, that clock's: what was decided in a
+    /// collection that is ahead of it is later.
     pub at_ms: i64,
     /// The decisions, in order.
     pub entries: Vec<Entry>,

@@ -32,6 +32,10 @@ pub use state::State;
 /// the seed is random, so that nobody can choose names that collide.
 pub type Map<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState>;
 
+/// Deletes some of what nobody needs any more, by the store's own clock and beside all other work. Answers
+/// whether there may be more.
+pub type Tidier = Box<dyn FnMut() -> Result<bool, Error> + Send>;
+
 /// The writer's face.
 pub trait Store: Send {
     /// What a batch of decisions reads.
@@ -46,8 +50,11 @@ pub trait Store: Send {
     /// returns, no crash takes it back.
     fn commit(&mut self, batch: Batch) -> Result<(), Error>;
 
-    /// Nothing came of what was loaded: lets go of whatever a load has locked.
-    fn abandon(&mut self) {}
+    /// Nothing came of what was loaded: lets go of whatever a load has locked. An error says that something
+    /// could not be read, so that whatever was decided on it, a refusal too, may be wrong.
+    fn abandon(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// The store reads rows only when a batch names them. Otherwise `wants` names kept replies alone.
     fn wants_rows(&self) -> bool {
@@ -59,10 +66,9 @@ pub trait Store: Send {
         false
     }
 
-    /// Deletes some of what nobody needs any more, where a store does not do so by itself.
-    fn tidy(&mut self, now_ms: i64) -> Result<(), Error> {
-        let _ = now_ms;
-        Ok(())
+    /// What deletes what nobody needs any more, where a store does not do so by itself.
+    fn tidier(&self) -> Option<Tidier> {
+        None
     }
 
     /// The highest time ever committed. Time never runs behind it.
@@ -74,15 +80,27 @@ pub trait Store: Send {
     /// The readers' face.
     fn reader(&self) -> Arc<dyn Reader>;
 
+    /// The same for the engine's own looks, which wait for nobody's lists.
+    fn follower(&self) -> Arc<dyn Reader> {
+        self.reader()
+    }
+
     /// Everything committed is where a next start finds it fastest. Called on a graceful stop.
     fn close(&mut self) -> Result<(), Error>;
 }
 
 /// Rows, and the replies that are kept for retries.
 pub trait View: Rows {
-    /// The store's own time, where it has one (a database's, read under the collections' locks).
-    fn now_ms(&self) -> Option<i64> {
+    /// The store's own clock, where it has one (a database's, read under the collections' locks).
+    fn clock_ms(&self) -> Option<i64> {
         None
+    }
+
+    /// A collection's time, over such a store: that of the clock, but never before what was committed there.
+    /// It is decided by nothing else, since a time that came from another collection could end claims early.
+    fn now_ms(&self, collection: &CollectionKey) -> Option<i64> {
+        let _ = collection;
+        self.clock_ms()
     }
 
     /// A load has made this collection ready to be decided in. Of any other nothing may be read or written.

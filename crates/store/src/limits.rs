@@ -51,6 +51,14 @@ pub const RESOLVE_MS: u64 = 15_000;
 pub const RESOLVE_PAUSE_MS: u64 = 100;
 /// Connections of one node for readers: as many as a small database has cores to spare.
 pub const READERS_MAX: usize = 8;
+/// Readers that may wait for one of them. Each keeps a thread of the server waiting, of which there are some
+/// hundreds; the rest is for everything else that the server does.
+pub const READERS_WAITING_MAX: usize = 64;
+/// The longest that a reader waits for one.
+pub const READER_WAIT_MS: u64 = 5_000;
+/// Bytes of events after which a page of them is full, however few they are: what one commit may hold. A page of
+/// the largest events would otherwise take longer than a statement may.
+pub const EVENT_PAGE_BYTES: usize = 16 << 20;
 /// How old figures may be that read whole tables.
 pub const STATS_MS: u64 = 15_000;
 /// The longest that a node waits at start for another one that changes the tables.
@@ -59,10 +67,16 @@ pub const MIGRATE_MS: u64 = 300_000;
 pub const LOAD_TRIES: usize = 10;
 /// Heads of which a writer remembers that they are there: some 100 bytes each.
 pub const KNOWN_HEADS_MAX: usize = 100_000;
+/// A collection may be this far ahead of the database's clock before the operator is told: clocks that are kept
+/// together differ by less.
+pub const HEAD_AHEAD_MS: i64 = 1_000;
+/// The operator is told of what lasts this often.
+pub const TOLD_AGAIN_MS: u64 = 60_000;
 /// How long a batch's own row stays: far longer than anyone looks for the answer to its commit.
 pub const BATCH_ROW_MS: i64 = 3_600_000;
-/// Rows that one tidying deletes of each table: a minute's worth of a busy node, and a moment's work.
-pub const TIDY_MAX: i64 = 100_000;
+/// Rows that one tidying deletes of each table: a moment's work, so that nobody waits for their locks. While
+/// there are more it goes on.
+pub const TIDY_MAX: i64 = 5_000;
 /// The least time between two hints of one node: they are coalesced, since each locks the others out.
 pub const HINT_PAUSE_MS: u64 = 10;
 /// The longest hint: PostgreSQL takes less than 8,000 bytes. More collections than fit are told as all.

@@ -13,6 +13,10 @@ use crate::Error;
 pub trait Reader: Send + Sync {
     /// The store's epoch.
     fn epoch(&self) -> u64;
+    /// The store answers, whatever others ask of it meanwhile.
+    fn ready(&self) -> Result<(), Error> {
+        self.collection(&CollectionKey::policies()).map(drop)
+    }
     /// A kind's own policy, if somebody set one.
     fn policy(&self, kind: &str) -> Result<Option<Arc<Policy>>, Error>;
     /// The head of a collection.
@@ -32,7 +36,8 @@ pub trait Reader: Send + Sync {
     fn claim(&self, key: &CollectionKey, number: u64) -> Result<Option<Arc<Claim>>, Error>;
     /// Claims in order of collection and number.
     fn claims(&self, filter: &ClaimFilter, limit: usize) -> Result<Page<ClaimRow>, Error>;
-    /// Events after a number, oldest first, at most `limit`.
+    /// Events after a number, oldest first, at most `limit`. A page may end sooner once it has
+    /// [`crate::limits::EVENT_PAGE_BYTES`].
     fn events(&self, key: &CollectionKey, since: u64, limit: usize) -> Result<EventPage, Error>;
     /// Events of all collections that match, newest first.
     fn audit(&self, filter: &AuditFilter, limit: usize) -> Result<Page<(CollectionKey, Arc<Sealed>)>, Error>;

@@ -174,8 +174,8 @@ impl Store for Lent {
         store.commit(batch)
     }
 
-    fn abandon(&mut self) {
-        self.store.as_mut().expect("in use").abandon();
+    fn abandon(&mut self) -> Result<(), Error> {
+        self.store.as_mut().expect("in use").abandon()
     }
 
     fn wants_rows(&self) -> bool {

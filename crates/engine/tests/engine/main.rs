@@ -8,6 +8,7 @@ mod group_commit;
 mod idempotency;
 mod nodes;
 mod pressure;
+mod shared;
 mod smoke;
 mod time;
 mod timers;

@@ -306,3 +306,72 @@ async fn e09_hints_bring_news_and_looking_does_without_them() {
         }
     }
 }
+
+/// Nobody asks anything of this node, and one of the collections is hours ahead: what is old goes, by the
+/// database's own clock, and what is needed stays.
+#[tokio::test(flavor = "multi_thread")]
+async fn i11_what_is_old_by_the_databases_clock_is_deleted_and_nothing_else() {
+    let server = Server::shared();
+    let url = server.database();
+    let name = url.rsplit('/').next().expect("a name");
+    let writer = node(&url, 0);
+    for collection in ["lock/ahead", "lock/other"] {
+        let asked = acquire("ana", &["one"]).of(collection).keyed("k", 1);
+        assert_eq!(code(&soon(writer.execute(asked)).await), "ok");
+    }
+    let ahead = "UPDATE tenure.collections SET at_ms = at_ms + 90000000 WHERE collection = 'lock/ahead'";
+    server.run(name, ahead);
+    let tidy = Duration::from_millis(1);
+    let tidying = node_with(&url, 0, Options { tidy, ..Options::default() });
+    let busy = acquire("ana", &["two"]).of("lock/ahead");
+    assert_eq!(code(&soon(tidying.execute(busy)).await), "ok");
+    // More than one slice of each, and last of all the marks by which it is known that it was there.
+    server.run(
+        name,
+        "INSERT INTO tenure.batches SELECT 'lock/old', decode(to_hex(n), 'escape'), n \
+         FROM generate_series(1000, 13000) n; \
+         INSERT INTO tenure.replies SELECT 'lock/old', 'ana', n::text, n, '' FROM generate_series(1, 12001) n",
+    );
+    let left = "SELECT (SELECT count(*) FROM tenure.batches WHERE collection = 'lock/old') + \
+                (SELECT count(*) FROM tenure.replies WHERE collection = 'lock/old')";
+    soon(async {
+        while server.ask(name, left).as_deref() != Some("0") {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert_eq!(server.ask(name, "SELECT count(*) FROM tenure.batches").as_deref(), Some("3"));
+    assert_eq!(server.ask(name, "SELECT count(*) FROM tenure.replies").as_deref(), Some("2"));
+    let latest =
+        "SELECT max(at_ms) - floor(extract(epoch FROM clock_timestamp()) * 1000) <= 0 FROM tenure.batches";
+    assert_eq!(server.ask(name, latest).as_deref(), Some("t"), "a batch is as old as it is");
+}
+
+/// An event that this node cannot read: those of other collections arrive, and so does what is decided by keys.
+#[tokio::test(flavor = "multi_thread")]
+async fn e09_a_collection_that_cannot_be_read_keeps_nobody_from_the_others() {
+    let server = Server::shared();
+    let url = server.database();
+    let name = url.rsplit('/').next().expect("a name");
+    let (a, b) = (node(&url, 0), node(&url, 0));
+    let names = ["lock/a", "lock/b"];
+    for name in names {
+        assert_eq!(code(&soon(a.execute(acquire("ana", &["one"]).of(name))).await), "ok");
+    }
+    let start = From::Event { epoch: 1, seq: 0 };
+    let mut feeds = names.map(|name| b.subscribe(&key(name), start).expect("subscribes"));
+    let granted = |id: &'static str| move |fact: &Fact| matches!(fact, Fact::Granted(grant) if grant.items[0].id == item(id));
+    for feed in &mut feeds {
+        until(feed, granted("one")).await;
+    }
+    server.run(
+        name,
+        "INSERT INTO tenure.events SELECT collection, seq + 1, at_ms, actor, action, items, hash, '\\xff' \
+         FROM tenure.events WHERE collection = 'lock/a' AND seq = 2; \
+         UPDATE tenure.collections SET seq = 3 WHERE collection = 'lock/a'",
+    );
+    for round in ["two", "three"] {
+        assert_eq!(code(&soon(a.execute(acquire("ana", &[round]).of("lock/b"))).await), "ok");
+        until(&mut feeds[1], granted(round)).await;
+    }
+}

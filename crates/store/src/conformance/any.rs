@@ -78,8 +78,8 @@ impl Store for AnyStore {
         each!(self, Self, store => store.commit(batch))
     }
 
-    fn abandon(&mut self) {
-        each!(self, Self, store => store.abandon());
+    fn abandon(&mut self) -> Result<(), Error> {
+        each!(self, Self, store => store.abandon())
     }
 
     fn wants_rows(&self) -> bool {
@@ -96,6 +96,10 @@ impl Store for AnyStore {
 
     fn epoch(&self) -> u64 {
         each!(self, Self, store => store.epoch())
+    }
+
+    fn follower(&self) -> Arc<dyn Reader> {
+        each!(self, Self, store => store.follower())
     }
 
     fn reader(&self) -> Arc<dyn Reader> {
@@ -138,8 +142,12 @@ impl Rows for AnyView<'_> {
 }
 
 impl View for AnyView<'_> {
-    fn now_ms(&self) -> Option<i64> {
-        each!(self, Self, view => view.now_ms())
+    fn clock_ms(&self) -> Option<i64> {
+        each!(self, Self, view => view.clock_ms())
+    }
+
+    fn now_ms(&self, collection: &CollectionKey) -> Option<i64> {
+        each!(self, Self, view => view.now_ms(collection))
     }
 
     fn covers(&self, collection: &CollectionKey) -> bool {

@@ -39,7 +39,9 @@ const PUT_POLICIES: &str = "INSERT INTO tenure.policies (kind, body) SELECT * FR
 const PUT_REPLIES: &str = "INSERT INTO tenure.replies (collection, principal, key, at_ms, body) \
      SELECT * FROM unnest($1, $2, $3, $4, $5) \
      ON CONFLICT (collection, principal, key) DO UPDATE SET at_ms = excluded.at_ms, body = excluded.body";
-const PUT_BATCH: &str = "INSERT INTO tenure.batches (collection, id, at_ms) VALUES ($1, $2, $3)";
+/// With the clock's time, and not that of a collection, which may be ahead: by it the row is deleted.
+const PUT_BATCH: &str = "INSERT INTO tenure.batches (collection, id, at_ms) VALUES \
+     ($1, $2, coalesce($3, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint))";
 const FIND_BATCH: &str = "SELECT 1 FROM tenure.batches WHERE collection = $1 AND id = $2";
 /// Heads that were made to be locked, and that no event came to.
 const DROP_HEADS: &str = "DELETE FROM tenure.collections WHERE collection = ANY($1) AND seq = 0";
@@ -94,7 +96,7 @@ impl Postgres {
         let at_ms = batch.at_ms;
         let columns = Columns::of(batch);
         if columns.touched.is_empty() {
-            self.roll_back();
+            self.roll_back()?;
             return self.move_time(at_ms);
         }
         let stopped = |detail: &str| Error::Away { detail: detail.to_owned() };
@@ -117,7 +119,8 @@ impl Postgres {
         super::fill_random(&mut id)?;
         let link = &self.shared.link;
         let ended = link.wait(async {
-            match link.in_time(write(&client, &columns, at_ms, &id, &unused)).await {
+            let times = (at_ms, link.options.test_ms());
+            match link.in_time(write(&client, &columns, times, &id, &unused)).await {
                 Ok(ended) => ended,
                 Err(late) => Ended::Unknown(late.to_string()),
             }
@@ -203,7 +206,13 @@ async fn find(
     Ok(answers.iter().rev().nth(1).is_some_and(|found| !found.is_empty()))
 }
 
-async fn write(client: &Client, columns: &Columns, at_ms: i64, id: &[u8; 16], unused: &[&str]) -> Ended {
+async fn write(
+    client: &Client,
+    columns: &Columns,
+    (at_ms, test_ms): (i64, Option<i64>),
+    id: &[u8; 16],
+    unused: &[&str],
+) -> Ended {
     let first = columns.touched.first().map_or("", CollectionKey::as_str);
     let id = &id[..];
     let mut pipeline = Pipeline::new(client);
@@ -213,7 +222,7 @@ async fn write(client: &Client, columns: &Columns, at_ms: i64, id: &[u8; 16], un
     columns.put_claims(&mut pipeline);
     columns.put_policies(&mut pipeline);
     columns.put_replies(&mut pipeline);
-    pipeline.typed(PUT_BATCH, [(&first, Type::TEXT), (&id, Type::BYTEA), (&at_ms, Type::INT8)]);
+    pipeline.typed(PUT_BATCH, [(&first, Type::TEXT), (&id, Type::BYTEA), (&test_ms, Type::INT8)]);
     if !unused.is_empty() {
         pipeline.columns(DROP_HEADS, [texts(unused.iter().copied())]);
     }

@@ -9,7 +9,7 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
-use tokio_postgres::config::{ChannelBinding, SslMode};
+use tokio_postgres::config::{ChannelBinding, SslMode, TargetSessionAttrs};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::{Client, Config, Connection, NoTls, Socket};
@@ -37,6 +37,8 @@ impl Link {
             return Err(Error::Unsupported { detail: detail.to_owned() });
         }
         config.ssl_mode(SslMode::Disable).channel_binding(ChannelBinding::Disable);
+        // Of several hosts the one that writes: a standby would refuse every batch, and show readers the past.
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         config.connect_timeout(Duration::from_millis(options.connect_ms));
         config.keepalives(true).keepalives_idle(Duration::from_secs(10));
         config.tcp_user_timeout(Duration::from_millis(options.statement_ms + options.lock_ms));

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tenure_core::{Claim, Collection, CollectionKey, Item, ItemId, Policy};
 use tokio_postgres::types::Type;
@@ -11,14 +12,15 @@ use tokio_postgres::{Client, Row};
 use super::connect::failure;
 use super::pipeline::{Pipeline, texts};
 use super::rows::{decode, head, int, uint};
-use super::{Options, Postgres};
-use crate::limits::{KNOWN_HEADS_MAX, LOAD_TRIES};
+use super::{Options, Postgres, Shared};
+use crate::limits::{HEAD_AHEAD_MS, KNOWN_HEADS_MAX, LOAD_TRIES, TOLD_AGAIN_MS};
 use crate::{Error, Kept, Map, ReplyKey, Want};
 
 /// A transaction that has its locks, and what was read in it.
 #[derive(Debug)]
 pub(super) struct Open {
-    pub(super) now_ms: i64,
+    /// The database's clock, read after the locks.
+    pub(super) clock_ms: i64,
     pub(super) rows: RefCell<Loaded>,
     /// The first thing that could not be read: nothing that was decided after it may be committed.
     pub(super) failed: RefCell<Option<Error>>,
@@ -36,6 +38,8 @@ pub(super) struct Loaded {
 #[derive(Debug, Default)]
 pub(super) struct Held {
     pub(super) head: Option<Arc<Collection>>,
+    /// The newest time that was committed here.
+    pub(super) at_ms: i64,
     pub(super) items: Map<ItemId, Option<Arc<Item>>>,
     pub(super) claims: Map<u64, Option<Arc<Claim>>>,
     pub(super) of_holder: Map<Arc<str>, Vec<u64>>,
@@ -67,7 +71,7 @@ const MAKE_HEADS: &str = "INSERT INTO tenure.collections (collection, seq, hash,
      ON CONFLICT DO NOTHING";
 const LOCK_HEADS: &str = "SELECT collection, seq, hash, created_at_ms, at_ms FROM tenure.collections \
      WHERE collection = ANY($1) ORDER BY collection FOR UPDATE";
-const CLOCK: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+pub(super) const CLOCK: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 /// The pairs that the statements take, column by column.
 #[derive(Default)]
@@ -110,7 +114,8 @@ impl<'a> Asked<'a> {
 impl Postgres {
     /// Begins a batch over the collections that are wanted. A batch that was begun and never committed ends.
     pub(super) fn begin(&mut self, wants: &[Want]) -> Result<(), Error> {
-        self.roll_back();
+        // Whoever loads anew has given up what was decided before.
+        let _ = self.roll_back();
         let keys: BTreeSet<CollectionKey> = wants.iter().map(|want| want.collection.clone()).collect();
         let mut tries = 0;
         loop {
@@ -150,6 +155,7 @@ impl Postgres {
         // Kept only now: after a failure the state of the transaction is nobody's to guess.
         let (open, locked) = opened?;
         self.client = Some(client);
+        self.shared.tell_of_time(&open);
         if self.known.len() + locked.len() > KNOWN_HEADS_MAX {
             self.known.clear();
         }
@@ -157,17 +163,35 @@ impl Postgres {
         Ok(open)
     }
 
-    /// Ends what a load began, if nothing came of it.
-    pub(super) fn roll_back(&mut self) {
-        let Some(open) = self.open.take() else { return };
-        if open.rows.borrow().collections.is_empty() {
+    /// Ends what a load began, if nothing came of it; tells what could not be read meanwhile.
+    pub(super) fn roll_back(&mut self) -> Result<(), Error> {
+        let Some(open) = self.open.take() else { return Ok(()) };
+        if let (false, Some(client)) = (open.rows.borrow().collections.is_empty(), &self.client) {
+            let link = &self.shared.link;
+            let ended = link.wait(link.in_time(client.batch_execute("ROLLBACK")));
+            if !matches!(ended, Ok(Ok(()))) {
+                self.client = None;
+            }
+        }
+        open.failed.into_inner().map_or(Ok(()), Err)
+    }
+}
+
+impl Shared {
+    /// A collection that is ahead of the clock stands still until the clock is there: nothing ends in it
+    /// meanwhile, and only the operator can know why.
+    fn tell_of_time(&self, open: &Open) {
+        let rows = open.rows.borrow();
+        let Some((key, held)) = rows.collections.iter().max_by_key(|(_, held)| held.at_ms) else { return };
+        let ahead_ms = held.at_ms - open.clock_ms;
+        if ahead_ms <= HEAD_AHEAD_MS {
             return;
         }
-        let Some(client) = &self.client else { return };
-        let link = &self.shared.link;
-        let ended = link.wait(link.in_time(client.batch_execute("ROLLBACK")));
-        if !matches!(ended, Ok(Ok(()))) {
-            self.client = None;
+        let mut told = self.told_of_time.lock();
+        if told.is_none_or(|told| told.elapsed() >= Duration::from_millis(TOLD_AGAIN_MS)) {
+            *told = Some(Instant::now());
+            tracing::error!(collection = %key, ahead_ms, "a collection is ahead of the database's clock, which was \
+                set back, or is behind that of the host before it: until it is there nothing ends in it");
         }
     }
 }
@@ -227,8 +251,8 @@ async fn open(
         );
     }
     let answers = pipeline.run().await.map_err(|error| failure(&error))?;
-    let mut now_ms: i64 = answers[clock].first().map_or(0, |row| row.get(0));
-    now_ms = options.test_ms().unwrap_or(now_ms);
+    let clock_ms: i64 = answers[clock].first().map_or(0, |row| row.get(0));
+    let clock_ms = options.test_ms().unwrap_or(clock_ms);
     let mut loaded = Loaded::default();
     let mut lasting = Vec::new();
     if !names.is_empty() {
@@ -239,10 +263,7 @@ async fn open(
             if head.is_some() {
                 lasting.push((*key).clone());
             }
-            // A database that took over from another may have a clock behind it: a collection's time
-            // goes on from what was committed there.
-            now_ms = now_ms.max(row.get(4));
-            let held = Held { head: head.map(Arc::new), ..Held::default() };
+            let held = Held { head: head.map(Arc::new), at_ms: row.get(4), ..Held::default() };
             loaded.collections.insert((*key).clone(), held);
         }
         if loaded.collections.len() < keys.len() {
@@ -260,7 +281,7 @@ async fn open(
         loaded.take_policies(policies)?;
         loaded.take_replies(replies)?;
     }
-    Ok((Open { now_ms, rows: loaded.into(), failed: None.into() }, lasting))
+    Ok((Open { clock_ms, rows: loaded.into(), failed: None.into() }, lasting))
 }
 
 impl Loaded {

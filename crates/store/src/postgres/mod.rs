@@ -27,20 +27,26 @@ mod pipeline;
 mod reader;
 mod rows;
 mod schema;
+mod tidy;
 mod view;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Instant;
 
+use parking_lot::Mutex;
 use tokio_postgres::Client;
 
 use connect::Link;
+/// The look for deadlines, for a test of its plan.
+#[cfg(feature = "conformance")]
+pub use due::DUE;
 use load::Open;
 use reader::PostgresReader;
 pub use view::PostgresView;
 
-use crate::{Batch, Error, Reader, Store, Want};
+use crate::{Batch, Error, Reader, Store, Tidier, Want};
 use tenure_core::CollectionKey;
 
 /// How a database is used.
@@ -119,7 +125,13 @@ pub(crate) struct Shared {
     epoch: u64,
     /// The highest time that this process knows to be committed.
     high_water_ms: AtomicI64,
+    /// When the operator was last told of a collection that is ahead of the clock.
+    told_of_time: Mutex<Option<Instant>>,
+    /// Everybody's connections; the engine's own; and one for whether it is ready: lists that take long must
+    /// neither hold up deadlines and revoked keys nor make the node look dead.
     reader: reader::Pool,
+    follower: reader::Pool,
+    readiness: reader::Pool,
 }
 
 impl Postgres {
@@ -135,7 +147,10 @@ impl Postgres {
             link,
             epoch: found.epoch,
             high_water_ms: AtomicI64::new(found.high_water_ms),
-            reader: reader::Pool::new(options),
+            told_of_time: Mutex::default(),
+            reader: reader::Pool::new(options.readers_max),
+            follower: reader::Pool::new(1),
+            readiness: reader::Pool::new(1),
         };
         Ok(Self { shared: Arc::new(shared), client: Some(client), open: None, known: HashSet::new() })
     }
@@ -166,12 +181,13 @@ impl Store for Postgres {
         self.commit_batch(batch)
     }
 
-    fn abandon(&mut self) {
-        self.roll_back();
+    fn abandon(&mut self) -> Result<(), Error> {
+        self.roll_back()
     }
 
-    fn tidy(&mut self, now_ms: i64) -> Result<(), Error> {
-        due::tidy(&self.shared, now_ms)
+    fn tidier(&self) -> Option<Tidier> {
+        let (shared, mut client) = (self.shared.clone(), None);
+        Some(Box::new(move || tidy::tidy(&shared, &mut client)))
     }
 
     fn wants_rows(&self) -> bool {
@@ -191,11 +207,16 @@ impl Store for Postgres {
     }
 
     fn reader(&self) -> Arc<dyn Reader> {
-        Arc::new(PostgresReader::new(self.shared.clone()))
+        Arc::new(PostgresReader::new(self.shared.clone(), false))
+    }
+
+    fn follower(&self) -> Arc<dyn Reader> {
+        Arc::new(PostgresReader::new(self.shared.clone(), true))
     }
 
     fn close(&mut self) -> Result<(), Error> {
-        self.roll_back();
+        // Whoever decided on it has been answered.
+        let _ = self.roll_back();
         self.client = None;
         Ok(())
     }

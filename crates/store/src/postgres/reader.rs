@@ -1,19 +1,21 @@
 //! The readers' face: what is committed, over connections of their own, in transactions that only read.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tenure_core::{Claim, Collection, CollectionKey, Item, ItemId, Policy, Sealed, Status};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
+use super::Shared;
 use super::connect::failure;
 use super::load::policy;
 use super::pipeline::Pipeline;
 use super::rows::{decode, head, int, items_text, page, sealed, state_code, uint};
-use super::{Options, Shared};
+use crate::limits::{EVENT_PAGE_BYTES, READER_WAIT_MS, READERS_WAITING_MAX};
 use crate::read::{Heard, Hints, Pulse, follows};
 use crate::{
     AuditFilter, ClaimFilter, ClaimRow, Error, EventPage, ItemFilter, Page, Reader, Snapshot, Stats,
@@ -24,14 +26,37 @@ use crate::{
 pub(super) struct Pool {
     idle: Mutex<Vec<Client>>,
     room: Semaphore,
+    /// How many wait for room.
+    waiting: AtomicUsize,
     /// The operator's figures, and when they were read.
     stats: Mutex<Option<(Instant, Stats)>>,
 }
 
 impl Pool {
-    pub(super) fn new(options: &Options) -> Self {
-        let room = Semaphore::new(options.readers_max.max(1));
-        Self { idle: Mutex::default(), room, stats: Mutex::default() }
+    pub(super) fn new(connections: usize) -> Self {
+        let room = Semaphore::new(connections.max(1));
+        Self { idle: Mutex::default(), room, waiting: AtomicUsize::new(0), stats: Mutex::default() }
+    }
+
+    /// Room for one more, soon or not at all: whoever waits keeps a thread of the server waiting.
+    async fn room(&self) -> Result<SemaphorePermit<'_>, Error> {
+        struct Waits<'a>(&'a AtomicUsize);
+        impl Drop for Waits<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_sub(1, Ordering::AcqRel);
+            }
+        }
+        let away = |detail: &str| Error::Away { detail: detail.to_owned() };
+        if let Ok(room) = self.room.try_acquire() {
+            return Ok(room);
+        }
+        let before = self.waiting.fetch_add(1, Ordering::AcqRel);
+        let _waits = Waits(&self.waiting);
+        if before >= READERS_WAITING_MAX {
+            return Err(away("too many wait to read"));
+        }
+        let room = tokio::time::timeout(Duration::from_millis(READER_WAIT_MS), self.room.acquire()).await;
+        room.map_err(|_| away("others read for too long"))?.map_err(|_| away("it is being closed"))
     }
 }
 
@@ -39,6 +64,8 @@ impl Pool {
 #[derive(Debug)]
 pub(super) struct PostgresReader {
     shared: Arc<Shared>,
+    /// The engine's own, with its own connection.
+    follows: bool,
 }
 
 /// A statement and its parameters.
@@ -48,28 +75,31 @@ pub(super) struct Query<'a> {
 }
 
 impl PostgresReader {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    pub(super) fn new(shared: Arc<Shared>, follows: bool) -> Self {
+        Self { shared, follows }
+    }
+
+    fn pool(&self) -> &Pool {
+        if self.follows { &self.shared.follower } else { &self.shared.reader }
     }
 
     fn one(&self, sql: &str, parameters: Vec<(&(dyn ToSql + Sync), Type)>) -> Result<Vec<Row>, Error> {
-        Ok(self.shared.read(&[Query { sql, parameters }])?.pop().unwrap_or_default())
+        Ok(self.shared.read(self.pool(), &[Query { sql, parameters }])?.pop().unwrap_or_default())
     }
 }
 
 impl Shared {
     /// Answers all of these as of one moment.
-    pub(super) fn read(&self, queries: &[Query<'_>]) -> Result<Vec<Vec<Row>>, Error> {
-        self.link.wait(self.read_soon(queries))
+    pub(super) fn read(&self, pool: &Pool, queries: &[Query<'_>]) -> Result<Vec<Vec<Row>>, Error> {
+        self.link.wait(self.read_soon(pool, queries))
     }
 
-    async fn read_soon(&self, queries: &[Query<'_>]) -> Result<Vec<Vec<Row>>, Error> {
+    async fn read_soon(&self, pool: &Pool, queries: &[Query<'_>]) -> Result<Vec<Vec<Row>>, Error> {
         let link = &self.link;
-        let closed = |_| Error::Away { detail: "it is being closed".to_owned() };
-        let _room = link.in_time(self.reader.room.acquire()).await?.map_err(closed)?;
+        let _room = pool.room().await?;
         // A connection may have broken since somebody used it; reading twice does no harm.
         loop {
-            let idle = self.reader.idle.lock().pop();
+            let idle = pool.idle.lock().pop();
             let fresh = idle.is_none();
             let client = match idle {
                 Some(client) if client.is_closed() => continue,
@@ -78,7 +108,7 @@ impl Shared {
             };
             match link.in_time(ask(&client, link.options.statement_ms, queries)).await? {
                 Ok(answers) => {
-                    self.reader.idle.lock().push(client);
+                    pool.idle.lock().push(client);
                     return Ok(answers);
                 }
                 Err(error) if !fresh && client.is_closed() => drop(error),
@@ -111,6 +141,12 @@ async fn ask(
 impl Reader for PostgresReader {
     fn epoch(&self) -> u64 {
         self.shared.epoch
+    }
+
+    fn ready(&self) -> Result<(), Error> {
+        // Of a table that every decision reads, and that nobody lists.
+        let query = Query { sql: "SELECT epoch FROM tenure.meta", parameters: Vec::new() };
+        self.shared.read(&self.shared.readiness, &[query]).map(drop)
     }
 
     fn policy(&self, kind: &str) -> Result<Option<Arc<Policy>>, Error> {
@@ -223,10 +259,16 @@ impl Reader for PostgresReader {
     }
 
     fn events(&self, key: &CollectionKey, since: u64, limit: usize) -> Result<EventPage, Error> {
-        let sql = "SELECT bytes, hash FROM tenure.events \
-                   WHERE collection = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+        // Up to the event with which the page is full: its length is known without reading it.
+        let sql = "SELECT bytes, hash FROM (SELECT bytes, hash, seq, sum(length(bytes)) OVER (ORDER BY seq) AS total \
+                   FROM (SELECT bytes, hash, seq FROM tenure.events WHERE collection = $1 AND seq > $2 \
+                   ORDER BY seq LIMIT $3) AS page) AS page WHERE total - length(bytes) < $4 ORDER BY seq";
         let (name, after, most) = (key.as_str(), int(since), page(limit));
-        let rows = self.one(sql, vec![(&name, Type::TEXT), (&after, Type::INT8), (&most, Type::INT8)])?;
+        let full = page(EVENT_PAGE_BYTES);
+        let rows = self.one(
+            sql,
+            vec![(&name, Type::TEXT), (&after, Type::INT8), (&most, Type::INT8), (&full, Type::INT8)],
+        )?;
         let events: Vec<Arc<Sealed>> =
             rows.iter().map(|row| sealed(row, 0).map(Arc::new)).collect::<Result<_, Error>>()?;
         if events.first().is_some_and(|first| follows(&first.event, since)) {
@@ -293,11 +335,14 @@ impl Reader for PostgresReader {
     fn snapshot(&self, key: &CollectionKey) -> Result<Option<Snapshot>, Error> {
         let name = key.as_str();
         let of = |sql| Query { sql, parameters: vec![(&name as &(dyn ToSql + Sync), Type::TEXT)] };
-        let answers = self.shared.read(&[
-            of("SELECT seq, hash, created_at_ms FROM tenure.collections WHERE collection = $1"),
-            of("SELECT body FROM tenure.items WHERE collection = $1 ORDER BY id"),
-            of("SELECT body FROM tenure.claims WHERE collection = $1 AND state = 0 ORDER BY number"),
-        ])?;
+        let answers = self.shared.read(
+            self.pool(),
+            &[
+                of("SELECT seq, hash, created_at_ms FROM tenure.collections WHERE collection = $1"),
+                of("SELECT body FROM tenure.items WHERE collection = $1 ORDER BY id"),
+                of("SELECT body FROM tenure.claims WHERE collection = $1 AND state = 0 ORDER BY number"),
+            ],
+        )?;
         let [heads, items, claims] = &answers[..] else { unreachable!("three statements were sent") };
         let Some(head) = heads.first().map(|row| head(row, 0)).transpose()?.flatten() else {
             return Ok(None);
@@ -322,15 +367,20 @@ impl Reader for PostgresReader {
         }
         let sql = "SELECT (SELECT count(*) FROM tenure.collections WHERE seq > 0), \
                    (SELECT count(*) FROM tenure.items), (SELECT count(*) FROM tenure.claims WHERE state = 0)";
-        // Figures that cannot be read now are the last that could.
-        if let Ok(rows) = self.one(sql, Vec::new())
-            && let Some(row) = rows.first()
-        {
-            let (collections, items, active_claims) = (uint(row.get(0)), uint(row.get(1)), uint(row.get(2)));
-            let stats = Stats { collections, items, active_claims, ..Stats::default() };
-            *known = Some((Instant::now(), stats));
-        }
-        known.as_ref().map(|(_, stats)| stats.clone()).unwrap_or_default()
+        // Figures that cannot be read now are the last that could, for as long as any: what took too long once
+        // would do so again.
+        let rows = self.one(sql, Vec::new()).unwrap_or_default();
+        let stats = match rows.first() {
+            Some(row) => Stats {
+                collections: uint(row.get(0)),
+                items: uint(row.get(1)),
+                active_claims: uint(row.get(2)),
+                ..Stats::default()
+            },
+            None => known.take().map(|(_, stats)| stats).unwrap_or_default(),
+        };
+        *known = Some((Instant::now(), stats.clone()));
+        stats
     }
 
     fn hints(&self, heard: Heard) -> Option<Arc<dyn Hints>> {
@@ -338,7 +388,7 @@ impl Reader for PostgresReader {
     }
 
     fn pulse(&self, watched: &[CollectionKey], ahead_ms: i64, limit: usize) -> Result<Pulse, Error> {
-        super::due::pulse(&self.shared, watched, ahead_ms, limit)
+        super::due::pulse(&self.shared, self.pool(), watched, ahead_ms, limit)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::limits::MIGRATE_MS;
 
 /// What each version adds, from 1. A step that was released is never changed.
-const STEPS: &[&str] = &[FIRST];
+const STEPS: &[&str] = &[FIRST, SECOND];
 
 /// Names sort as bytes, as they do everywhere else in Tenure. `body` is the row in Tenure's own form; what
 /// stands beside it is what is searched for. Heads and claims change all the time: room on their pages
@@ -81,6 +81,9 @@ CREATE TABLE tenure.batches (
 CREATE INDEX batches_by_time ON tenure.batches (at_ms);
 "#;
 
+/// A holder's claims in all collections, the ended ones too, which nobody deletes.
+const SECOND: &str = "CREATE INDEX claims_by_holder ON tenure.claims (holder, collection, number);";
+
 /// What a database says of itself.
 pub(super) struct Found {
     pub(super) epoch: u64,
@@ -135,9 +138,19 @@ async fn prepare(client: &Client) -> Result<(), Error> {
     // by the second somebody has made it.
     let mut tries = 0;
     loop {
+        // Asked first: IF NOT EXISTS wants the right to make a schema even where there is one.
+        let there = client.query_typed_one("SELECT to_regnamespace('tenure') IS NOT NULL", &[]).await;
+        if !there.map_err(|error| away(&error))?.get::<_, bool>(0) {
+            match client.batch_execute("CREATE SCHEMA IF NOT EXISTS tenure").await {
+                Err(error) if tries < 20 && is_race(&error) => {
+                    tries += 1;
+                    continue;
+                }
+                made => made.map_err(|error| away(&error))?,
+            }
+        }
         let made = client.batch_execute(
-            "CREATE SCHEMA IF NOT EXISTS tenure; \
-             CREATE TABLE IF NOT EXISTS tenure.schema (one boolean PRIMARY KEY CHECK (one), version integer NOT NULL); \
+            "CREATE TABLE IF NOT EXISTS tenure.schema (one boolean PRIMARY KEY CHECK (one), version integer NOT NULL); \
              CREATE TABLE IF NOT EXISTS tenure.migrations (version integer PRIMARY KEY, at timestamptz NOT NULL); \
              INSERT INTO tenure.schema VALUES (true, 0) ON CONFLICT DO NOTHING",
         );

@@ -29,7 +29,7 @@ pub struct PostgresView<'a> {
 
 impl fmt::Debug for PostgresView<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PostgresView").field("now_ms", &self.open.now_ms).finish_non_exhaustive()
+        f.debug_struct("PostgresView").field("clock_ms", &self.open.clock_ms).finish_non_exhaustive()
     }
 }
 
@@ -212,8 +212,14 @@ impl Rows for PostgresView<'_> {
 }
 
 impl View for PostgresView<'_> {
-    fn now_ms(&self) -> Option<i64> {
-        Some(self.open.now_ms)
+    fn clock_ms(&self) -> Option<i64> {
+        Some(self.open.clock_ms)
+    }
+
+    fn now_ms(&self, collection: &CollectionKey) -> Option<i64> {
+        let rows = self.open.rows.borrow();
+        let committed_ms = rows.collections.get(collection).map_or(i64::MIN, |held| held.at_ms);
+        Some(self.open.clock_ms.max(committed_ms))
     }
 
     fn covers(&self, collection: &CollectionKey) -> bool {

@@ -110,3 +110,18 @@ fn e09_a_database_that_dies_loses_nothing_that_was_confirmed() {
     }
     assert_eq!(confirmed.len(), 200);
 }
+
+/// Of two hosts the first takes no writes, as a former primary that came back as a standby: the other is used.
+#[test]
+fn e09_an_address_with_several_hosts_finds_the_one_that_writes() {
+    let (standby, primary) = (Server::start(), Server::shared());
+    let url = primary.database();
+    let name = name_of(&url);
+    standby.run("postgres", &format!("CREATE DATABASE {name}"));
+    standby.run("postgres", &format!("ALTER DATABASE {name} SET default_transaction_read_only = on"));
+    let (first, second) = (standby.port(), primary.port());
+    let both = format!("postgres://tenure@127.0.0.1:{first},127.0.0.1:{second}/{name}");
+    let mut store = Postgres::open(&both, &Options::default()).expect("opens");
+    run(&mut store, &[acquire("lock/a", "ana", &["one"])]).expect("commits");
+    assert_eq!(checked_events(&*store.reader(), &key("lock/a")).len(), 2);
+}

@@ -32,8 +32,8 @@ fn r26_ten_nodes_that_start_at_once_migrate_once() {
     });
     let name = url.rsplit('/').next().expect("a name");
     let ask = |sql: &str| server.ask(name, sql).expect("a row");
-    assert_eq!(ask("SELECT string_agg(version::text, ',' ORDER BY version) FROM tenure.migrations"), "1");
-    assert_eq!(ask("SELECT version FROM tenure.schema"), "1");
+    assert_eq!(ask("SELECT string_agg(version::text, ',' ORDER BY version) FROM tenure.migrations"), "1,2");
+    assert_eq!(ask("SELECT version FROM tenure.schema"), "2");
     assert_eq!(ask("SELECT count(*) FROM tenure.events WHERE collection = 'lock/a'"), "11");
 }
 
@@ -77,5 +77,26 @@ fn e09_a_password_is_in_no_error() {
     for address in addresses {
         let error = Postgres::open(&address, &Options::default()).expect_err("cannot be opened");
         assert!(!format!("{error} {error:?}").contains(secret), "{error}");
+    }
+}
+
+/// Who may not make schemas can use the one that was made for it, at every start.
+#[test]
+fn r26_a_schema_that_was_made_for_the_user_is_enough() {
+    let server = Server::shared();
+    let url = server.database();
+    let name = url.rsplit('/').next().expect("a name");
+    let user = format!("user_of_{name}");
+    server.run(
+        name,
+        &format!(
+            "CREATE ROLE {user} LOGIN; REVOKE CREATE ON DATABASE {name} FROM PUBLIC; \
+             CREATE SCHEMA tenure AUTHORIZATION {user}"
+        ),
+    );
+    let url = url.replace("//tenure@", &format!("//{user}@"));
+    for item in ["one", "two"] {
+        let mut store = Postgres::open(&url, &Options::default()).expect("opens");
+        run(&mut store, &[acquire("lock/a", "ana", &[item])]).expect("commits");
     }
 }

@@ -19,18 +19,19 @@ pub(crate) fn run_with(
     let mut outcomes = Vec::new();
     {
         let view = store.load(&wants)?;
-        batch.at_ms = view.now_ms().expect("a database has its own time");
+        batch.at_ms = view.clock_ms().expect("a database has its own time");
         let mut overlay = Overlay::new(&view);
         for command in commands {
-            let decided = decide(&overlay, command, batch.at_ms);
-            let (outcome, entry) = overlay.take(command, None, decided, batch.at_ms);
+            let now_ms = view.now_ms(&command.collection).expect("so has a collection");
+            let decided = decide(&overlay, command, now_ms);
+            let (outcome, entry) = overlay.take(command, None, decided, now_ms);
             outcomes.push(outcome);
             batch.entries.extend(entry);
         }
     }
     before();
     if batch.entries.is_empty() {
-        store.abandon();
+        store.abandon()?;
         return Ok(outcomes);
     }
     store.commit(batch)?;

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use tenure_core::{Command, Fact, Principal, Reply, Rows, Verb};
+use tenure_core::command::{Expect, PutItem};
+use tenure_core::{Command, Fact, ItemId, ItemWrite, Json, Principal, Reply, Rows, Verb};
 use tenure_store::conformance::{Server, command, key};
+use tenure_store::limits::EVENT_PAGE_BYTES;
 use tenure_store::postgres::{Options, Postgres};
-use tenure_store::{Error, Store, View, Want};
+use tenure_store::{Error, EventPage, Store, View, Want};
 
 use crate::support::{acquire, checked_events, run, run_with};
 
@@ -97,7 +99,7 @@ fn e09_a_collection_that_was_not_locked_cannot_be_decided_in() {
     let mut other = store.another();
     let decided = {
         let view = store.load(&[want("lock/a")]).expect("loads");
-        let now_ms = view.now_ms().expect("its own time");
+        let now_ms = view.clock_ms().expect("its own time");
         let asked = acquire("lock/b", "ana", &["one"]);
         let decision =
             tenure_core::decide(&view, &asked, now_ms).expect("is granted on rows that are not there");
@@ -161,14 +163,48 @@ fn e09_a_collections_time_goes_on_from_what_was_committed() {
     server.run(name, "UPDATE tenure.collections SET at_ms = at_ms + 3600000");
     let ahead: i64 =
         server.ask(name, "SELECT at_ms FROM tenure.collections").expect("a row").parse().expect("a number");
-    let view = store.load(&[want("lock/a")]).expect("loads");
-    assert_eq!(view.now_ms(), Some(ahead));
-    let view = store.load(&[want("lock/b")]).expect("loads");
-    assert!(view.now_ms().expect("a time") < ahead, "another collection has its own");
+    let view = store.load(&[want("lock/a"), want("lock/b")]).expect("loads");
+    assert_eq!(view.now_ms(&key("lock/a")), Some(ahead));
+    assert!(view.now_ms(&key("lock/b")).expect("a time") < ahead, "another collection has its own");
+    // In one batch with it, too: what is committed there is as late as its own time, and no later.
+    run(&mut store, &[acquire("lock/a", "ana", &["two"]), acquire("lock/b", "ana", &["two"])])
+        .expect("commits");
+    let times = "SELECT max(at_ms) FROM tenure.collections WHERE collection = ";
+    let of = |collection: &str| server.ask(name, &format!("{times}'{collection}'")).expect("a row");
+    assert_eq!(of("lock/a"), ahead.to_string());
+    assert!(of("lock/b").parse::<i64>().expect("a number") < ahead);
     assert_eq!(Postgres::open(&url, &Options::default()).expect("opens").high_water_ms(), ahead);
     let system =
         Command { collection: key("lock/a"), actor: Principal::system(), verb: Verb::Expire { claim: 2 } };
     run(&mut store, &[system]).expect("commits");
     let events = checked_events(&*store.reader(), &key("lock/a"));
     assert_eq!(events.last().map(|sealed| sealed.event.at_ms), Some(ahead), "it has expired by then");
+}
+
+/// A page of large events ends before it is too large to be read in time; the next goes on from there.
+#[test]
+fn e09_a_page_of_events_is_bounded_by_its_bytes() {
+    let url = Server::shared().database();
+    let mut store = Postgres::open(&url, &Options::default()).expect("opens");
+    let data = Json::parse(&format!("\"{}\"", "x".repeat(60_000)), "data").expect("small enough");
+    let put = |number: usize| {
+        let item = ItemId::new(format!("item-{number}")).expect("a valid id");
+        let write = ItemWrite { item, status: None, data: Some(data.clone()) };
+        command("lock/a", "ana", Verb::PutItem(PutItem { write, expect: Expect::Any, guard: None }))
+    };
+    let made = std::iter::once(command("lock/a", "ana", Verb::CreateCollection));
+    let commands: Vec<Command> = made.chain((0..320).map(put)).collect();
+    assert!(run(&mut store, &commands).expect("commits").iter().all(Result::is_ok));
+    let (reader, mut seen, mut pages) = (store.reader(), 0, 0);
+    loop {
+        let EventPage::Events(events) = reader.events(&key("lock/a"), seen, 1_000).expect("reads") else {
+            panic!("all are there")
+        };
+        let Some(last) = events.last() else { break };
+        let bytes: usize = events.iter().map(|sealed| sealed.bytes.len()).sum();
+        assert!(bytes < EVENT_PAGE_BYTES + 100_000, "{bytes}");
+        assert_eq!(last.event.seq, seen + events.len() as u64);
+        (seen, pages) = (last.event.seq, pages + 1);
+    }
+    assert_eq!((seen, pages), (321, 2));
 }

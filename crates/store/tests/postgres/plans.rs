@@ -1,0 +1,97 @@
+//! What is asked all the time must not read what is not asked for.
+
+use tenure_store::Store;
+use tenure_store::conformance::Server;
+use tenure_store::limits::READERS_WAITING_MAX;
+use tenure_store::postgres::{DUE, Options, Postgres};
+
+/// How a statement with parameters is carried out, as the database plans it for these values.
+fn plan(server: &Server, url: &str, types: &str, sql: &str, values: &str) -> String {
+    let name = url.rsplit('/').next().expect("a name");
+    // Small tables are read whole whatever there is; what counts is what an index can be asked.
+    let asked = format!(
+        "SET enable_seqscan = off; PREPARE asked ({types}) AS {sql}; \
+         EXPLAIN (FORMAT JSON) EXECUTE asked ({values})"
+    );
+    server.ask(name, &asked).expect("a plan")
+}
+
+/// Four times a second on every node: it must cost what is due, not what is held.
+#[test]
+fn e09_the_look_for_deadlines_searches_its_index() {
+    let server = Server::shared();
+    let url = server.database();
+    drop(Postgres::open(&url, &Options::default()).expect("opens"));
+    for values in ["600, 512, NULL", "600, 512, 1700000000000"] {
+        let plan = plan(server, &url, "bigint, bigint, bigint", DUE, values);
+        assert!(plan.contains("claims_due") && plan.contains("Index Cond"), "{plan}");
+        assert!(!plan.contains("\"Filter\""), "{plan}");
+    }
+}
+
+/// What one person holds and held, anywhere: a list that anyone asks for.
+#[test]
+fn r20_a_holders_claims_are_found_by_the_holder() {
+    let server = Server::shared();
+    let url = server.database();
+    drop(Postgres::open(&url, &Options::default()).expect("opens"));
+    server.run(
+        url.rsplit('/').next().expect("a name"),
+        "INSERT INTO tenure.claims SELECT 'lock/' || n % 50, n, 'person-' || n % 1000, 1, n, '' \
+         FROM generate_series(1, 20000) n; ANALYZE tenure.claims",
+    );
+    let sql =
+        "SELECT collection, body FROM tenure.claims WHERE holder = $1 ORDER BY collection, number LIMIT $2";
+    let plan = plan(server, &url, "text, bigint", sql, "'person-7', 100");
+    assert!(plan.contains("claims_by_holder") && plan.contains("Index Cond"), "{plan}");
+}
+
+/// All of everybody's connections are busy with what takes long: the engine's own look and the question
+/// whether it is ready wait for none of them, and nobody else waits for ever.
+#[test]
+fn i18_slow_lists_hold_up_neither_the_follower_nor_readiness() {
+    let server = Server::shared();
+    let url = server.database();
+    let name = url.rsplit('/').next().expect("a name");
+    let store = Postgres::open(&url, &Options { readers_max: 1, ..Options::default() }).expect("opens");
+    let (reader, follower) = (store.reader(), store.follower());
+    server.run(name, "CREATE TABLE let_go (at int)");
+    std::thread::scope(|scope| {
+        // Until a row says so, and never for ever.
+        scope.spawn(|| {
+            server.run(
+                name,
+                "BEGIN; LOCK TABLE tenure.policies IN ACCESS EXCLUSIVE MODE; \
+                 DO $$ BEGIN FOR i IN 1..6000 LOOP PERFORM pg_sleep(0.01); \
+                 EXIT WHEN EXISTS (SELECT FROM let_go); END LOOP; END $$",
+            );
+        });
+        let waits = |mode: &str, granted: bool| {
+            let asked = format!(
+                "SELECT count(*) FROM pg_locks WHERE relation = 'tenure.policies'::regclass \
+                 AND mode = '{mode}' AND granted = {granted}"
+            );
+            while server.ask(name, &asked).as_deref() != Some("1") {
+                std::thread::yield_now();
+            }
+        };
+        waits("AccessExclusiveLock", true);
+        let slow = scope.spawn(|| reader.policy("lock"));
+        waits("AccessShareLock", false);
+        follower.pulse(&[], 0, 10).expect("is told");
+        reader.ready().expect("is ready");
+        assert!(!slow.is_finished(), "and the slow one is still at it");
+        // Each who waits keeps a thread waiting: so many, and not one more.
+        let (tell, told) = std::sync::mpsc::channel();
+        for _ in 0..READERS_WAITING_MAX + 5 {
+            let (tell, reader) = (tell.clone(), &reader);
+            scope.spawn(move || drop(tell.send(reader.policy("lock").err())));
+        }
+        for _ in 0..5 {
+            let refused = told.recv().expect("is told").expect("is refused").to_string();
+            assert!(refused.contains("too many wait"), "{refused}");
+        }
+        server.run(name, "INSERT INTO let_go VALUES (1)");
+        assert!(slow.join().expect("no panic").expect("reads").is_none());
+    });
+}
