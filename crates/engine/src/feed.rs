@@ -289,6 +289,12 @@ impl Channel {
     /// have not seen up to here.
     pub(crate) fn begin_at(&self, newest: u64) {
         *self.told.lock() = Some(newest);
+        self.doubt();
+    }
+
+    /// Nobody knows whether something was missed: readers look into the store, and whoever cannot be given what is there
+    /// hears that instead of nothing.
+    pub(crate) fn doubt(&self) {
         self.missed.fetch_add(1, Ordering::AcqRel);
         self.newest.send_modify(|_| {});
     }

@@ -15,7 +15,7 @@ use tenure_store::{Due, Error, EventPage, Hints, Reader};
 
 use crate::engine::{Lanes, Time};
 use crate::feed::{Channel, Feed};
-use crate::limits::{AHEAD_MS, AWAY_MAX, DUE_LOOK_MAX, FEED_PAGE_MAX, TOLD_AGAIN_MS};
+use crate::limits::{AHEAD_MS, AWAY_MAX, DUE_LOOK_MAX, FEED_PAGE_MAX, STALE_MS, TOLD_AGAIN_MS};
 use crate::timers::Timer;
 use crate::turn::News;
 
@@ -104,6 +104,8 @@ pub(crate) struct Follower {
     heard: HashMap<CollectionKey, u64>,
     /// Collections whose events could not be read at the last look: read after all others.
     troubled: BTreeSet<CollectionKey>,
+    /// When the store last answered, or readers were last told that it does not.
+    seen: Instant,
 }
 
 impl Follower {
@@ -114,7 +116,8 @@ impl Follower {
         lanes: Arc<Lanes>,
         wake: Arc<Wake>,
     ) -> Self {
-        Self { reader, feed, time, lanes, wake, heard: HashMap::new(), troubled: BTreeSet::new() }
+        let (heard, troubled, seen) = (HashMap::new(), BTreeSet::new(), Instant::now());
+        Self { reader, feed, time, lanes, wake, heard, troubled, seen }
     }
 
     pub(crate) fn run(mut self, pulse: Duration) {
@@ -128,6 +131,10 @@ impl Follower {
                     if told.is_none_or(|told| told.elapsed() >= Duration::from_millis(TOLD_AGAIN_MS)) {
                         told = Some(Instant::now());
                         tracing::warn!(%error, troubled, "what other nodes do cannot be seen now");
+                    }
+                    if self.seen.elapsed() >= Duration::from_millis(STALE_MS) {
+                        self.seen = Instant::now();
+                        self.feed.watched().iter().for_each(|(_, channel)| channel.doubt());
                     }
                 }
             }
@@ -148,6 +155,7 @@ impl Follower {
         self.wake.inner.lock().watched = watched.iter().cloned().collect();
         let asked_ms = self.time.clock_ms();
         let pulse = self.reader.pulse(&watched, AHEAD_MS, DUE_LOOK_MAX)?;
+        self.seen = Instant::now();
         if let Some(now_ms) = pulse.now_ms {
             self.time.heard(now_ms, asked_ms);
         }

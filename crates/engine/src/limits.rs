@@ -36,6 +36,9 @@ pub(crate) const PULSE_MS: u64 = 250;
 /// The longest that an answer may take to tell the time by: timers are late, and readers told too early an end,
 /// by up to this.
 pub(crate) const SAMPLE_MS_MAX: i64 = 1_000;
+/// Readers of a feed on a node that is cut off from the store are told after this: on another node they may go on. As
+/// long as a revoked key may keep its socket.
+pub(crate) const STALE_MS: u64 = 5_000;
 /// An operator is told this often of what lasts.
 pub(crate) const TOLD_AGAIN_MS: u64 = 60_000;
 /// Collections of one look that the store may fail to answer for in time before the look ends: the store is away,

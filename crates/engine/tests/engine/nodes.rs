@@ -245,8 +245,11 @@ async fn e09_a_database_that_is_away_is_told_of_and_comes_back() {
     let server = Server::start();
     let engine = node(&server.database(), 0);
     let claim = claim_of(&soon(engine.execute(acquire("ana", &["one"]))).await);
+    let mut feed = engine.subscribe(&key(LOCKS), From::Snapshot).expect("reads");
+    soon(feed.next()).await.expect("a snapshot");
     server.kill();
     assert_eq!(code(&soon(engine.execute(acquire("ben", &["two"]))).await), "away");
+    assert!(soon(feed.next()).await.is_err(), "readers are not left without a word");
     server.start_again();
     let until = std::time::Instant::now() + Duration::from_mins(1);
     loop {
