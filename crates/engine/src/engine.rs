@@ -214,16 +214,18 @@ impl Engine {
             if options.hints {
                 wake.listen(&*reader_of_hints);
             }
-            let pulse = options.pulse;
+            let (pulse, alarm) = (options.pulse, Alarm(options.clone()));
             threads.push(spawn("tenure-follower", move || {
+                let _alarm = alarm;
                 follower.run(pulse);
                 Ok(())
             })?);
         }
         let tidying = Arc::new(Wake::default());
         if let Some(tidier) = tidier {
-            let (end, pause) = (tidying.clone(), options.tidy);
+            let (end, pause, alarm) = (tidying.clone(), options.tidy, Alarm(options.clone()));
             threads.push(spawn("tenure-tidier", move || {
+                let _alarm = alarm;
                 tidy(tidier, &end, pause);
                 Ok(())
             })?);
@@ -442,14 +444,34 @@ fn tidy(mut tidier: Tidier, end: &Wake, often: Duration) {
 
 /// Closes the queue however the loop ends, and tells those in it, so that nobody waits for a thread
 /// that is gone.
-struct Closing<'a>(&'a Queue, &'a Time);
+struct Closing<'a>(&'a Queue, &'a Time, &'a Options);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
+        tell_of_panic(self.2);
         let server_time_ms = self.1.now_ms();
         for pending in self.0.abandon() {
             pending.ticket.send(Answer { server_time_ms, outcome: Err(Refused::Stopped), replayed: false });
         }
+    }
+}
+
+/// A thread that panicked is gone for good, and with it what it did for everyone: the process must end, as after
+/// any other failure that cannot be mended while running.
+fn tell_of_panic(options: &Options) {
+    if std::thread::panicking() {
+        let error = Error::Stopped { detail: "a thread of the engine panicked".to_owned() };
+        tracing::error!(%error, "the engine stops");
+        options.observer.failed(&error);
+    }
+}
+
+/// Tells of a panic of whoever holds it.
+struct Alarm(Arc<Options>);
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        tell_of_panic(&self.0);
     }
 }
 
@@ -459,7 +481,7 @@ fn run<S: Store>(
     time: &Time,
     options: &Options,
 ) -> Result<(), Error> {
-    let closing = Closing(queue, time);
+    let closing = Closing(queue, time, options);
     let shared = turn.store().is_shared();
     let mut answers = Vec::new();
     let mut answered = 0;

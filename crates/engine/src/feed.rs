@@ -288,7 +288,11 @@ impl Channel {
     /// The first look, or one over what cannot be told in order: readers find in the store whatever they
     /// have not seen up to here.
     pub(crate) fn begin_at(&self, newest: u64) {
-        *self.told.lock() = Some(newest);
+        let mut told = self.told.lock();
+        // What the ring has may not be what the store has now.
+        self.ring.lock().clear();
+        *told = Some(newest);
+        drop(told);
         self.doubt();
     }
 
@@ -305,7 +309,8 @@ impl Channel {
         let Some(until) = *told else { return false };
         events.retain(|sealed| sealed.event.seq > until);
         let (Some(first), Some(last)) = (events.first(), events.last()) else { return true };
-        if !follows(until, &first.event) {
+        let in_order = events.windows(2).all(|pair| follows(pair[0].event.seq, &pair[1].event));
+        if !in_order || !follows(until, &first.event) {
             return false;
         }
         let newest = last.event.seq;
@@ -436,4 +441,31 @@ enum Ring {
 /// Nothing lies between this number and that event. A restore is the one jump.
 fn follows(cursor: u64, event: &Event) -> bool {
     event.seq == cursor + 1 || matches!(event.fact, Fact::Restored { from_seq, .. } if from_seq == cursor)
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::{Hash, Principal};
+
+    use super::*;
+
+    fn event(seq: u64) -> Arc<Sealed> {
+        let fact = Fact::CollectionCreated;
+        Arc::new(Sealed::new(&Hash::default(), Event { seq, at_ms: 1, actor: Principal::system(), fact }))
+    }
+
+    /// A database that lost what it had confirmed numbers anew: nothing of the old is told beside it.
+    #[test]
+    fn i14_a_ring_never_has_a_number_twice_nor_a_gap() {
+        let feed = Feed::shared(Arc::default());
+        let channel = feed.channel(&CollectionKey::new("lock/a").expect("a test's key"));
+        channel.begin_at(3);
+        assert!(channel.offer(vec![event(4), event(5)]));
+        channel.begin_at(3);
+        assert!(channel.offer(vec![event(4)]));
+        assert!(!channel.offer(vec![event(5), event(7)]), "there is a gap in it");
+        assert!(!channel.offer(vec![event(6)]), "there is a gap before it");
+        let numbers: Vec<u64> = channel.ring.lock().iter().map(|sealed| sealed.event.seq).collect();
+        assert_eq!((numbers, channel.told()), (vec![4], Some(4)));
+    }
 }

@@ -378,3 +378,31 @@ async fn e09_a_collection_that_cannot_be_read_keeps_nobody_from_the_others() {
         until(&mut feeds[1], granted(round)).await;
     }
 }
+
+/// A node that only reads has nothing to say, and still hears again after its connection for hints was lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn e09_a_node_that_only_reads_hears_again_after_its_connection_was_lost() {
+    let server = Server::shared();
+    let url = server.database();
+    let name = url.rsplit('/').next().expect("a name");
+    let reads = node_with(&url, 0, Options { pulse: Duration::from_hours(1), ..Options::default() });
+    let mut feed = reads.subscribe(&key(LOCKS), From::Event { epoch: 1, seq: 0 }).expect("subscribes");
+    let listening =
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'";
+    let pid = soon(async {
+        loop {
+            match server.ask(name, listening) {
+                Some(pid) => break pid,
+                None => tokio::task::yield_now().await,
+            }
+        }
+    })
+    .await;
+    let writer = node(&url, 0);
+    let granted = |id: &'static str| move |fact: &Fact| matches!(fact, Fact::Granted(grant) if grant.items[0].id == item(id));
+    assert_eq!(code(&soon(writer.execute(acquire("ana", &["one"]))).await), "ok");
+    until(&mut feed, granted("one")).await;
+    assert_eq!(server.ask(name, &format!("SELECT pg_terminate_backend({pid})")).as_deref(), Some("t"));
+    assert_eq!(code(&soon(writer.execute(acquire("ana", &["two"]))).await), "ok");
+    until(&mut feed, granted("two")).await;
+}

@@ -212,9 +212,9 @@ fn a_fatal_error_on_loading_stops_too() {
 }
 
 #[test]
-fn a_panic_in_the_store_hangs_nobody() {
+fn a_panic_in_the_store_hangs_nobody_and_is_told() {
     let probe = Probe::default();
-    let (engine, _) = start(&probe, &ManualClock::at(START_MS));
+    let (engine, hears) = start(&probe, &ManualClock::at(START_MS));
     engine.execute_blocking(acquire("ana", &["a"]));
     let waiter = submit(&engine, acquire("ben", &["a"]).wait(60_000));
     engine.execute_blocking(heartbeat("ana", 2));
@@ -230,6 +230,8 @@ fn a_panic_in_the_store_hangs_nobody() {
     }
     assert_eq!(engine.execute_blocking(acquire("eve", &["e"])).outcome, Err(Refused::Stopped));
     drop(engine);
+    let failures = hears.failures.lock();
+    assert!(failures.len() == 1 && failures[0].contains("panicked"), "the process must end: {failures:?}");
 }
 
 #[test]

@@ -157,8 +157,8 @@ impl Postgres {
         Ok(())
     }
 
-    /// The answer to a COMMIT was lost: whether it happened is asked of the database, never guessed. The
-    /// locks are taken again first, so that a transaction that is still ending has ended.
+    /// The answer to a COMMIT was lost: whether it happened is asked of the database, never guessed. One of
+    /// the locks is taken again first, so that a transaction that is still ending has ended: it held them all.
     fn resolve(
         &mut self,
         touched: &BTreeSet<CollectionKey>,
@@ -167,12 +167,18 @@ impl Postgres {
     ) -> Result<(), Error> {
         tracing::warn!(detail, "the answer to a commit was lost; looking for it");
         let until = Instant::now() + Duration::from_millis(self.shared.link.options.resolve_ms);
+        let first = touched.first().map_or("", CollectionKey::as_str);
         loop {
             let link = &self.shared.link;
+            let left = until.saturating_duration_since(Instant::now());
+            let late = |_| Error::Away { detail: "it did not answer in time".to_owned() };
             let found = link.wait(async {
-                let client = link.connect().await?;
-                let found = link.in_time(find(&client, &begin_sql(&link.options), touched, id)).await??;
-                Ok::<_, Error>((client, found))
+                let look = async {
+                    let client = link.connect().await?;
+                    let found = link.in_time(find(&client, &begin_sql(&link.options), first, id)).await??;
+                    Ok::<_, Error>((client, found))
+                };
+                tokio::time::timeout(left, look).await.map_err(late)?
             });
             match found {
                 Ok((client, found)) => {
@@ -189,14 +195,8 @@ impl Postgres {
     }
 }
 
-async fn find(
-    client: &Client,
-    begin: &str,
-    touched: &BTreeSet<CollectionKey>,
-    id: &[u8; 16],
-) -> Result<bool, Error> {
-    let keys: Vec<&str> = touched.iter().map(CollectionKey::as_str).collect();
-    let (first, id) = (keys[0], &id[..]);
+async fn find(client: &Client, begin: &str, first: &str, id: &[u8; 16]) -> Result<bool, Error> {
+    let (keys, id) = ([first], &id[..]);
     let mut pipeline = Pipeline::new(client);
     pipeline.plain(begin);
     lock(&mut pipeline, &keys, &keys);

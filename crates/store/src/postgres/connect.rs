@@ -170,8 +170,11 @@ fn is_conflict(code: &SqlState) -> bool {
 
 /// The server said no to a COMMIT before it was one; after any other failure nobody knows.
 pub(super) fn is_certain(error: &tokio_postgres::Error) -> bool {
-    let class = |found: &tokio_postgres::error::DbError| found.code().code()[..2].to_owned();
-    error.as_db_error().map(class).is_some_and(|class| !matches!(class.as_str(), "08" | "57" | "58" | "XX"))
+    // Of those that roll back one says that it does not know whether they did.
+    error.code().is_some_and(|code| {
+        *code != SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN
+            && !matches!(&code.code()[..2], "08" | "57" | "58" | "XX")
+    })
 }
 
 pub(super) fn away(error: &tokio_postgres::Error) -> Error {

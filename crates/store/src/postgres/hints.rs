@@ -3,12 +3,15 @@
 //! its transaction ends. A hint that is lost costs the pause between two looks, and nothing else.
 
 use std::collections::BTreeSet;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use tenure_core::CollectionKey;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 use tokio_postgres::types::Type;
 use tokio_postgres::{AsyncMessage, Client};
@@ -21,6 +24,9 @@ use crate::read::{Heard, Hints};
 
 /// Stands for all collections, where there are too many to name.
 const ALL: &str = "*";
+
+/// A hint may be lost, so nobody waits for the disk to keep it.
+const SAY: &str = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('tenure', $1)";
 
 /// The sending end.
 #[derive(Debug)]
@@ -47,10 +53,10 @@ pub(super) fn start(shared: &Arc<Shared>, heard: Heard) -> Result<Arc<dyn Hints>
             let connected = connect(&shared.link, &own, &heard).await;
             drop(shared);
             match connected {
-                Ok(client) => {
+                Ok((client, mut gone)) => {
                     // Something may have been said while nobody listened.
                     heard(None);
-                    if say(&client, &own, &mut receiver, &mut pending).await.is_none() {
+                    if say(&client, &mut gone, &own, &mut receiver, &mut pending).await.is_none() {
                         return;
                     }
                 }
@@ -65,10 +71,13 @@ pub(super) fn start(shared: &Arc<Shared>, heard: Heard) -> Result<Arc<dyn Hints>
 }
 
 /// A connection that hears: what it is told goes to `heard`, but for what this node said itself.
-async fn connect(link: &Link, own: &str, heard: &Heard) -> Result<Client, Error> {
+/// The second is told when it has ended.
+async fn connect(link: &Link, own: &str, heard: &Heard) -> Result<(Client, oneshot::Receiver<()>), Error> {
     let (client, mut connection) = link.connect_raw().await?;
     let (own, heard) = (own.to_owned(), heard.clone());
+    let (ends, gone) = oneshot::channel::<()>();
     link.spawn(async move {
+        let _ends = ends;
         while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
             let AsyncMessage::Notification(said) = message else { continue };
             let mut lines = said.payload().lines();
@@ -85,19 +94,28 @@ async fn connect(link: &Link, own: &str, heard: &Heard) -> Result<Client, Error>
         }
     });
     client.batch_execute("LISTEN tenure").await.map_err(|error| failure(&error))?;
-    Ok(client)
+    Ok((client, gone))
 }
 
-/// Says what changed, several changes at once. `None` when nobody will tell it anything more.
+/// Says what changed, several changes at once, as long as the connection is there: who has nothing to say must
+/// hear of its end too. `None` when nobody will tell it anything more.
 async fn say(
     client: &Client,
+    gone: &mut oneshot::Receiver<()>,
     own: &str,
     receiver: &mut Receiver<Vec<CollectionKey>>,
     pending: &mut BTreeSet<CollectionKey>,
 ) -> Option<()> {
     loop {
         if pending.is_empty() {
-            pending.extend(receiver.recv().await?);
+            let more = poll_fn(|context| match receiver.poll_recv(context) {
+                Poll::Ready(more) => Poll::Ready(Some(more)),
+                Poll::Pending => Pin::new(&mut *gone).poll(context).map(|_| None),
+            });
+            match more.await {
+                Some(more) => pending.extend(more?),
+                None => return Some(()),
+            }
         }
         while let Ok(more) = receiver.try_recv() {
             pending.extend(more);
@@ -111,7 +129,7 @@ async fn say(
         if text.len() > HINT_BYTES_MAX {
             text = format!("{own}\n{ALL}");
         }
-        let said = client.execute_typed("SELECT pg_notify('tenure', $1)", &[(&text, Type::TEXT)]).await;
+        let said = client.execute_typed(SAY, &[(&text, Type::TEXT)]).await;
         if said.is_err() {
             return Some(());
         }

@@ -80,25 +80,74 @@ impl<'a> Pipeline<'a> {
 
     /// The rows of each. After the first failure the answers behind it tell nothing.
     pub(super) async fn run(self) -> Result<Vec<Vec<Row>>, Error> {
-        let mut waiting: Vec<Option<Answer<'a>>> = self.waiting.into_iter().map(Some).collect();
-        let mut answers: Vec<Vec<Row>> = Vec::new();
-        answers.resize_with(waiting.len(), Vec::new);
-        poll_fn(|context| {
-            let mut done = true;
+        in_order(self.waiting).await
+    }
+}
+
+/// Waits for all of these, or for the first of them that fails: what failed after it failed because of it, and
+/// its own words say why. Answers come in order, but may come while others are being looked at.
+async fn in_order<T: Default, E>(
+    waiting: Vec<impl Future<Output = Result<T, E>> + Unpin>,
+) -> Result<Vec<T>, E> {
+    let mut waiting: Vec<_> = waiting.into_iter().map(Some).collect();
+    let mut answers: Vec<T> = Vec::new();
+    answers.resize_with(waiting.len(), T::default);
+    let mut failed: Option<E> = None;
+    poll_fn(|context| {
+        loop {
+            let (mut done, mut again) = (true, None);
             for (index, slot) in waiting.iter_mut().enumerate() {
                 let Some(answer) = slot else { continue };
-                match answer.as_mut().poll(context) {
+                match Pin::new(answer).poll(context) {
                     Poll::Pending => done = false,
                     Poll::Ready(Ok(rows)) => {
                         answers[index] = rows;
                         *slot = None;
                     }
-                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                    Poll::Ready(Err(error)) => {
+                        failed = Some(error);
+                        again = Some(index);
+                        break;
+                    }
                 }
             }
-            if done { Poll::Ready(Ok(())) } else { Poll::Pending }
+            // Nothing behind a failure is looked at any more, and all that stands before it once more.
+            match again {
+                Some(index) => waiting.truncate(index),
+                None if !done => return Poll::Pending,
+                None => return Poll::Ready(failed.take().map_or(Ok(()), Err)),
+            }
+        }
+    })
+    .await?;
+    Ok(answers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers at this poll, the first being 1.
+    fn at(
+        mut polls: u32,
+        answer: Result<u8, &'static str>,
+    ) -> impl Future<Output = Result<u8, &'static str>> {
+        poll_fn(move |context| {
+            polls -= 1;
+            context.waker().wake_by_ref();
+            if polls == 0 { Poll::Ready(answer) } else { Poll::Pending }
         })
-        .await?;
-        Ok(answers)
+    }
+
+    #[test]
+    fn e09_of_several_failures_the_first_is_told_however_late_it_is_seen() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let run = |polls: [(u32, Result<u8, &'static str>); 4]| {
+            runtime.block_on(in_order(polls.into_iter().map(|(polls, answer)| at(polls, answer)).collect()))
+        };
+        assert_eq!(run([(1, Ok(1)), (3, Ok(2)), (2, Ok(3)), (1, Ok(4))]), Ok(vec![1, 2, 3, 4]));
+        assert_eq!(run([(1, Ok(1)), (2, Err("why")), (1, Err("so")), (1, Err("so"))]), Err("why"));
+        assert_eq!(run([(3, Err("why")), (5, Ok(1)), (2, Err("so")), (1, Ok(1))]), Err("why"));
+        assert_eq!(run([(2, Ok(1)), (1, Err("why")), (9, Err("so")), (1, Ok(1))]), Err("why"));
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tenure_core::{Reply, Verb};
-use tenure_store::conformance::{Cut, Proxy, Server, command, key};
+use tenure_store::conformance::{Cut, Proxy, Server, command, key, wants_of};
 use tenure_store::postgres::{Options, Postgres};
 use tenure_store::{Error, Store};
 
@@ -124,4 +124,53 @@ fn e09_an_address_with_several_hosts_finds_the_one_that_writes() {
     let mut store = Postgres::open(&both, &Options::default()).expect("opens");
     run(&mut store, &[acquire("lock/a", "ana", &["one"])]).expect("commits");
     assert_eq!(checked_events(&*store.reader(), &key("lock/a")).len(), 2);
+}
+
+/// Another node has one of the collections when a lost commit is looked for: it need not be waited for.
+#[test]
+fn e09_a_lost_commit_is_found_whoever_works_in_its_other_collections() {
+    let server = Server::shared();
+    let url = server.database();
+    let (name, proxy) = (name_of(&url), Proxy::to(server.port()));
+    let options = Options { lock_ms: 500, resolve_ms: 3_000, ..Options::default() };
+    let mut store = Postgres::open(&proxy.url(name), &options).expect("opens");
+    let both = |item: &str| [acquire("lock/a", "ana", &[item]), acquire("lock/b", "ana", &[item])];
+    run(&mut store, &both("one")).expect("commits");
+    let mut other = Postgres::open(&url, &Options { lock_ms: 60_000, ..Options::default() }).expect("opens");
+    let (let_go, held) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let outcome = run_with(&mut store, &both("two"), || {
+            scope.spawn(move || {
+                let wants = [wants_of(&acquire("lock/b", "ben", &["three"]), None)];
+                let view = other.load(&wants).expect("it is its turn next");
+                let _ = held.recv();
+                drop(view);
+            });
+            let waits = "SELECT count(*) FROM pg_stat_activity \
+                         WHERE datname = current_database() AND wait_event_type = 'Lock'";
+            while server.ask(name, waits).as_deref() == Some("0") {
+                std::thread::yield_now();
+            }
+            proxy.cut(Cut::AfterCommit);
+        });
+        assert!(outcome.is_ok(), "{outcome:?}");
+        drop(let_go);
+    });
+    assert_eq!(checked_events(&*store.reader(), &key("lock/b")).len(), 3);
+}
+
+/// A database that does not know itself whether it committed: it is asked, and not believed to have said no.
+#[test]
+fn e09_a_commit_that_the_database_is_not_sure_of_is_looked_for() {
+    let server = Server::shared();
+    let url = server.database();
+    let mut store = Postgres::open(&url, &Options::default()).expect("opens");
+    server.run(
+        name_of(&url),
+        "CREATE FUNCTION unsure() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN RAISE EXCEPTION 'perhaps' USING ERRCODE = '40003'; END $$; \
+         CREATE TRIGGER unsure BEFORE INSERT ON tenure.batches FOR EACH ROW EXECUTE FUNCTION unsure()",
+    );
+    let error = run(&mut store, &[acquire("lock/a", "ana", &["one"])]).expect_err("did not happen");
+    assert!(matches!(&error, Error::Conflict { detail } if detail.contains("lost")), "{error}");
 }
