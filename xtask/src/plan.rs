@@ -49,7 +49,7 @@ pub const STEPS: &[Step] = &[
     cargo("fmt", "the code is formatted", &["fmt", "--all", "--check"]),
     step("house", "the layers and the house rules hold", Action::House).needs(&["git"]),
     cargo("clippy", "no warning anywhere", &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
-    cargo("tests", "unit, integration and documentation tests pass", &["test", "--workspace", "--locked"]).needs(&["git", "nginx", "pg_ctlcluster", "pgbouncer", "strace"]),
+    cargo("tests", "unit, integration and documentation tests pass", &["test", "--workspace", "--locked"]).needs(&["git", "nginx", "pg_ctlcluster", "pgbouncer", "redis-server", "strace"]),
     step("postgres", "the applications behave over PostgreSQL as they do in memory", Action::OverPostgres(&["test", "--workspace", "--locked", "--test", "applications"])).needs(&["pg_ctlcluster"]),
     step("schemathesis", "the API answers as its document says", Action::Schemathesis).needs(&["python3"]),
     step("web", "types, logic and SDK of what browsers get", Action::Web).needs(&["npm"]),

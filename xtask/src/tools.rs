@@ -36,6 +36,7 @@ pub const TOOLS: &[Tool] = &[
     // What starts a cluster of one's own lies beside it, in no folder of the path.
     Tool { command: "pg_ctlcluster", package: "postgresql", proof: &[] },
     Tool { command: "pgbouncer", package: "pgbouncer", proof: &[] },
+    Tool { command: "redis-server", package: "redis-server", proof: &[] },
     // Debian's own Python comes without what makes an environment.
     Tool { command: "python3", package: "python3-venv", proof: &["-c", "import ensurepip, venv"] },
 ];

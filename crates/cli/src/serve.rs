@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use tenure_engine::{Engine, LANES_MAX, Observer, Options, Report, StoreError, SystemClock};
+use tenure_redis::Redis;
 use tenure_server::config::{Config, ConfigError, Flags};
 use tenure_server::{Metrics, Server, router, stop_signal};
 use tenure_store::Store;
@@ -32,7 +33,7 @@ pub(crate) struct Settings {
     /// PostgreSQL instead of a data folder, for one node or many: postgres://user:password@host/name.
     #[arg(long, value_name = "URL")]
     database_url: Option<String>,
-    /// Hints between nodes over one database. Not supported yet.
+    /// Hints between nodes over one database, and rates for all of them: redis://host.
     #[arg(long, value_name = "URL")]
     redis: Option<String>,
     /// Load people, a collection and items to try things on.
@@ -134,9 +135,10 @@ impl Serve {
         let metrics = Metrics::new();
         let failed = Arc::new(Notify::new());
         let observer = Arc::new(Watching { metrics: metrics.observer(), failed: failed.clone() });
-        let engine = start(&config, Options { observer, ..Options::default() })?;
+        let redis = config.redis()?;
+        let engine = start(&config, redis.as_ref(), Options { observer, ..Options::default() })?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        let served = runtime.block_on(serve(&config, engine.clone(), metrics, &failed));
+        let served = runtime.block_on(serve(&config, engine.clone(), metrics, (redis.as_ref(), &failed)));
         // The store's own words come first: what the server met may only follow from them.
         engine.stop()?;
         served
@@ -144,19 +146,16 @@ impl Serve {
 }
 
 /// The store that the configuration names, and the engine over it.
-fn start(config: &Config, options: Options) -> Result<Engine> {
+fn start(config: &Config, redis: Option<&Redis>, options: Options) -> Result<Engine> {
     let Some(url) = &config.database_url else {
         let store = Embedded::open(&config.data, &tenure_store::embedded::Options::default())?;
         return Ok(Engine::start(store, SystemClock::new(), options)?);
     };
-    if config.redis.is_some() {
-        return Err(
-            "--redis: not supported yet; leave it out, and nodes look for each other's changes four \
-                    times a second"
-                .into(),
-        );
-    }
-    let store = Postgres::open(url.expose(), &tenure_store::postgres::Options::default())?;
+    let options_of_store = tenure_store::postgres::Options {
+        redis: redis.cloned(),
+        ..tenure_store::postgres::Options::default()
+    };
+    let store = Postgres::open(url.expose(), &options_of_store)?;
     if config.demo {
         demo::refuse_others(&*store.reader())?;
     }
@@ -168,9 +167,17 @@ fn start(config: &Config, options: Options) -> Result<Engine> {
     Ok(Engine::start_lanes(stores, SystemClock::new(), options)?)
 }
 
-async fn serve(config: &Config, engine: Engine, metrics: Metrics, failed: &Notify) -> Result {
+async fn serve(
+    config: &Config,
+    engine: Engine,
+    metrics: Metrics,
+    (redis, failed): (Option<&Redis>, &Notify),
+) -> Result {
     let told = stop_signal()?;
     let mut server = Server::open(config, engine, metrics).await?;
+    if let Some(redis) = redis {
+        server = server.with_redis(redis);
+    }
     if let Some(key) = server.take_first_key() {
         println!("The administrator's key, shown only now: {}", key.secret.expose());
     }

@@ -33,8 +33,12 @@ pub(crate) async fn pass(gate: &Gate, mut request: Request, next: Next) -> Respo
         // It only says what there is; no other site gets a permission from it.
         return (StatusCode::NO_CONTENT, [(header::ALLOW, allow)]).into_response();
     }
+    // The request itself cannot be looked at while somebody waits for a count.
     let (caller, allowance) = match gate.admit(&request) {
-        Ok(admitted) => admitted,
+        Ok(visit) => match gate.count(visit).await {
+            Ok(counted) => counted,
+            Err(problem) => return problem.into_response(),
+        },
         Err(problem) => return problem.into_response(),
     };
     if let Some(caller) = caller {
@@ -53,15 +57,31 @@ pub(crate) async fn pass(gate: &Gate, mut request: Request, next: Next) -> Respo
     response
 }
 
+/// What a request counts as, and what comes of it when that is allowed.
+struct Visit {
+    group: Group,
+    who: Who,
+    then: Result<Option<Caller>, Problem>,
+    /// The answer says what is left.
+    is_told: bool,
+}
+
 impl Gate {
-    fn admit(&self, request: &Request) -> Result<(Option<Caller>, Option<Allowance>), Problem> {
+    async fn count(&self, visit: Visit) -> Result<(Option<Caller>, Option<Allowance>), Problem> {
+        let allowance = self.rates.check(visit.group, visit.who).await?;
+        Ok((visit.then?, allowance.filter(|_| visit.is_told)))
+    }
+
+    fn admit(&self, request: &Request) -> Result<Visit, Problem> {
         let client = Client::of(request.extensions());
         let Some(path) = request.extensions().get::<MatchedPath>() else {
-            self.rates.check(Group::Read, Who::of(None, client.address))?;
-            if web::has(request.method(), request.uri().path()) {
-                return Ok((None, None));
-            }
-            return Err(Problem::new(StatusCode::NOT_FOUND, "not_found", "there is no such route"));
+            let then = if web::has(request.method(), request.uri().path()) {
+                Ok(None)
+            } else {
+                Err(Problem::new(StatusCode::NOT_FOUND, "not_found", "there is no such route"))
+            };
+            let who = Who::of(None, client.address);
+            return Ok(Visit { group: Group::Read, who, then, is_told: false });
         };
         let rule = find_rule(request.method(), path.as_str())?;
         let found = self.app.identity().authenticate(request.method(), request.headers(), &client);
@@ -86,15 +106,15 @@ impl Gate {
             }
             (May::Roles { .. }, Err(problem)) => {
                 // Guessing is signing in, at any route.
-                self.rates.check(Group::SignIn, Who::of(None, client.address))?;
-                return Err(problem);
+                let who = Who::of(None, client.address);
+                return Ok(Visit { group: Group::SignIn, who, then: Err(problem), is_told: false });
             }
         };
         // The same route, but as a stream it stays.
         let is_stream = rule.path == EVENTS_PATH && wants_stream(request.headers());
         let group = if is_stream { Group::Stream } else { rule.group };
-        let allowance = self.rates.check(group, Who::of(caller.as_ref(), client.address))?;
-        Ok((caller, allowance))
+        let who = Who::of(caller.as_ref(), client.address);
+        Ok(Visit { group, who, then: Ok(caller), is_told: true })
     }
 }
 

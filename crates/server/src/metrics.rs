@@ -79,6 +79,7 @@ const FIGURES: &[(&str, Shape, &str)] = &[
     ("tenure_journal_bytes", Shape::Gauge, "Journal on disk, in bytes."),
     ("tenure_fold_lag_batches", Shape::Gauge, "Batches committed but not yet folded into the archive."),
     ("tenure_fold_lag_seconds", Shape::Gauge, "Age of the oldest batch that is not folded yet."),
+    ("tenure_redis_connected", Shape::Gauge, "Redis is there, where it is configured, by what it is for."),
     ("tenure_store_failures_total", Shape::Counter, "Failures of the store that ended the engine."),
 ];
 
@@ -238,6 +239,14 @@ impl Metrics {
             }
         }
         self.0.handle.render()
+    }
+
+    /// Whether Redis is there. Looked at now and then.
+    pub(crate) fn redis(&self, redis: &tenure_redis::Redis) {
+        for (what, state) in [("hints", redis.hints()), ("rates", redis.counts())] {
+            let gauge = self.gauge("tenure_redis_connected", vec![Label::from_static_parts("for", what)]);
+            gauge.set(f64::from(u8::from(state.is_there())));
+        }
     }
 
     /// What payments have come to. Told when somebody asks.

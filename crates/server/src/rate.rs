@@ -1,5 +1,7 @@
 //! Rates: so many requests per principal and group of routes, evenly refilled (GCRA), with a burst on top.
 //! Whoever is not signed in counts by address. Memory is bounded: who has been quiet is forgotten.
+//!
+//! With Redis all nodes count together, there. Whenever it does not answer at once, each counts by itself.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,6 +16,8 @@ use governor::middleware::StateInformationMiddleware;
 use governor::state::keyed::DashMapStateStore;
 use governor::{Quota, RateLimiter};
 use serde::{Deserialize, Serialize};
+
+use tenure_redis::{Count, Counted, Counts};
 
 use crate::access::Group;
 use crate::limits::RATE_KEYS_MAX;
@@ -51,11 +55,24 @@ impl Who {
             None => Self::Address(counted(address)),
         }
     }
+
+    /// What stands for it in Redis.
+    fn key(&self, name: &str) -> String {
+        match self {
+            Self::Principal(id) => format!("tenure:rate:{name}:principal:{id}"),
+            Self::Address(address) => format!("tenure:rate:{name}:address:{address}"),
+            Self::Crowd => format!("tenure:rate:{name}:crowd"),
+        }
+    }
 }
 
 /// The counters of all groups. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Rates(Arc<BTreeMap<&'static str, Limiter>>);
+pub struct Rates {
+    limiters: Arc<BTreeMap<&'static str, Limiter>>,
+    /// Counts with the other nodes.
+    counts: Option<Counts>,
+}
 
 type Keyed = RateLimiter<Who, DashMapStateStore<Who>, DefaultClock, StateInformationMiddleware>;
 
@@ -97,33 +114,40 @@ impl Rates {
             let (name, burst) = (group.name()?, NonZeroU32::new(count)?);
             Some((name, Limiter::with(name, Duration::from_mins(1) / count, burst)?))
         });
-        Self(Arc::new(limiters.chain(slow).collect()))
+        Self { limiters: Arc::new(limiters.chain(slow).collect()), counts: None }
+    }
+
+    /// Counts together with whoever else counts there.
+    #[must_use]
+    pub fn with_counts(self, counts: Counts) -> Self {
+        Self { counts: Some(counts), ..self }
     }
 
     /// Counts a request. What to add to the answer, or why there is none.
-    pub(crate) fn check(&self, group: Group, who: Who) -> Result<Option<Allowance>, Problem> {
+    pub(crate) async fn check(&self, group: Group, who: Who) -> Result<Option<Allowance>, Problem> {
         let Some(name) = group.name() else { return Ok(None) };
-        let Some(limiter) = self.0.get(name) else { return Ok(None) };
-        limiter.check(name, who, NonZeroU32::MIN).map(Some)
+        let Some(limiter) = self.limiters.get(name) else { return Ok(None) };
+        limiter.check(name, who, NonZeroU32::MIN, self.counts.as_ref()).await.map(Some)
     }
 
     /// Counts so many more than the one that was counted, or as many as can ever be had at once.
-    pub(crate) fn check_many(
+    pub(crate) async fn check_many(
         &self,
         group: Group,
         who: Who,
         count: usize,
     ) -> Result<Option<Allowance>, Problem> {
         let Some(name) = group.name() else { return Ok(None) };
-        let Some(limiter) = self.0.get(name) else { return Ok(None) };
+        let Some(limiter) = self.limiters.get(name) else { return Ok(None) };
         // One is counted already.
         let count = u32::try_from(count).unwrap_or(u32::MAX).min(limiter.burst - 1);
-        NonZeroU32::new(count).map(|count| limiter.check(name, who, count)).transpose()
+        let Some(count) = NonZeroU32::new(count) else { return Ok(None) };
+        limiter.check(name, who, count, self.counts.as_ref()).await.map(Some)
     }
 
     /// Forgets who has been quiet. Called now and then.
     pub(crate) fn forget_quiet(&self) {
-        for limiter in self.0.values() {
+        for limiter in self.limiters.values() {
             limiter.keyed.retain_recent();
             limiter.keyed.shrink_to_fit();
         }
@@ -132,7 +156,7 @@ impl Rates {
     /// How many are counted.
     #[cfg(test)]
     fn counted(&self) -> usize {
-        self.0.values().map(|limiter| limiter.keyed.len()).sum()
+        self.limiters.values().map(|limiter| limiter.keyed.len()).sum()
     }
 }
 
@@ -162,33 +186,51 @@ impl Limiter {
         })
     }
 
-    fn check(&self, name: &str, who: Who, count: NonZeroU32) -> Result<Allowance, Problem> {
+    async fn check(
+        &self,
+        name: &str,
+        who: Who,
+        count: NonZeroU32,
+        counts: Option<&Counts>,
+    ) -> Result<Allowance, Problem> {
+        if let Some(counts) = counts {
+            let (period, burst, count) = (self.period, self.burst, count.get());
+            match counts.count(Count { key: who.key(name), period, burst, count }).await {
+                Some(Counted::Allowed { left }) => return Ok(self.allowed(name, left)),
+                Some(Counted::Refused { wait }) => return Err(self.refused(name, wait)),
+                None => {}
+            }
+        }
+        self.check_here(name, who, count)
+    }
+
+    /// By this node's own count.
+    fn check_here(&self, name: &str, who: Who, count: NonZeroU32) -> Result<Allowance, Problem> {
         let who = if self.is_crowded() { Who::Crowd } else { who };
         // It is never more than the burst, which is all that this could refuse by itself.
         let checked = self.keyed.check_key_n(&who, count).map_err(|_| Problem::internal())?;
         match checked {
-            Ok(state) => {
-                let left = state.remaining_burst_capacity();
-                let full_in = self.period.saturating_mul(self.burst.saturating_sub(left));
-                Ok(Allowance {
-                    limit: value(name, left, whole_seconds(full_in)),
-                    policy: self.policy.clone(),
-                })
-            }
-            Err(not_until) => {
-                let wait = not_until.wait_time_from(self.clock.now());
-                let wait_s = whole_seconds(wait).max(1);
-                let mut problem = Problem::new(
-                    StatusCode::TOO_MANY_REQUESTS,
-                    "rate_limited",
-                    format!("too many requests of the group {name}; try again in {wait_s} s"),
-                );
-                problem.retry_after = Some(wait_s);
-                problem.headers =
-                    vec![(RATE_LIMIT, value(name, 0, wait_s)), (RATE_LIMIT_POLICY, self.policy.clone())];
-                Err(problem)
-            }
+            Ok(state) => Ok(self.allowed(name, state.remaining_burst_capacity())),
+            Err(not_until) => Err(self.refused(name, not_until.wait_time_from(self.clock.now()))),
         }
+    }
+
+    fn allowed(&self, name: &str, left: u32) -> Allowance {
+        let full_in = self.period.saturating_mul(self.burst.saturating_sub(left));
+        Allowance { limit: value(name, left, whole_seconds(full_in)), policy: self.policy.clone() }
+    }
+
+    fn refused(&self, name: &str, wait: Duration) -> Problem {
+        let wait_s = whole_seconds(wait).max(1);
+        let mut problem = Problem::new(
+            StatusCode::TOO_MANY_REQUESTS,
+            "rate_limited",
+            format!("too many requests of the group {name}; try again in {wait_s} s"),
+        );
+        problem.retry_after = Some(wait_s);
+        problem.headers =
+            vec![(RATE_LIMIT, value(name, 0, wait_s)), (RATE_LIMIT_POLICY, self.policy.clone())];
+        problem
     }
 
     /// Looked at now and then: counting the keys walks all of the map's shards.
@@ -229,10 +271,17 @@ fn whole_seconds(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
 
     fn rates(per_second: u32, burst: u32) -> Rates {
         Rates::new([(Group::Write, Rate { per_second, burst })])
+    }
+
+    /// Without Redis nothing is waited for.
+    fn now<T>(checked: impl Future<Output = T>) -> T {
+        checked.now_or_never().expect("at once")
     }
 
     fn ana() -> Who {
@@ -243,11 +292,11 @@ mod tests {
     fn a_burst_passes_and_the_next_is_told_when_to_come_back() {
         let rates = rates(1, 3);
         for left in ["\"write\";r=2;t=1", "\"write\";r=1;t=2", "\"write\";r=0;t=3"] {
-            let allowance = rates.check(Group::Write, ana()).unwrap().unwrap();
+            let allowance = now(rates.check(Group::Write, ana())).unwrap().unwrap();
             assert_eq!(allowance.limit, left);
             assert_eq!(allowance.policy, "\"write\";q=3;w=3");
         }
-        let problem = rates.check(Group::Write, ana()).unwrap_err();
+        let problem = now(rates.check(Group::Write, ana())).unwrap_err();
         assert_eq!(
             (problem.status.as_u16(), problem.code, problem.retry_after),
             (429, "rate_limited", Some(1))
@@ -258,40 +307,41 @@ mod tests {
     #[test]
     fn principals_addresses_and_groups_count_apart() {
         let rates = rates(1, 1);
-        assert!(rates.check(Group::Write, ana()).is_ok());
-        assert!(rates.check(Group::Write, ana()).is_err());
-        assert!(rates.check(Group::Write, Who::Principal(Arc::from("bo"))).is_ok());
-        assert!(rates.check(Group::Write, Who::Address("10.0.0.1".parse().unwrap())).is_ok());
-        assert!(rates.check(Group::Read, ana()).unwrap().is_none());
-        assert!(rates.check(Group::Free, ana()).unwrap().is_none());
+        assert!(now(rates.check(Group::Write, ana())).is_ok());
+        assert!(now(rates.check(Group::Write, ana())).is_err());
+        assert!(now(rates.check(Group::Write, Who::Principal(Arc::from("bo")))).is_ok());
+        assert!(now(rates.check(Group::Write, Who::Address("10.0.0.1".parse().unwrap()))).is_ok());
+        assert!(now(rates.check(Group::Read, ana())).unwrap().is_none());
+        assert!(now(rates.check(Group::Free, ana())).unwrap().is_none());
     }
 
     /// R24: ten at once, then one each six seconds.
     #[test]
     fn r24_so_many_in_a_minute() {
         let rates = Rates::of([], [(Group::Reserve, 10)]);
-        assert!((0..10).all(|_| rates.check(Group::Reserve, ana()).is_ok()));
-        let problem = rates.check(Group::Reserve, ana()).unwrap_err();
+        assert!((0..10).all(|_| now(rates.check(Group::Reserve, ana())).is_ok()));
+        let problem = now(rates.check(Group::Reserve, ana())).unwrap_err();
         assert_eq!((problem.status.as_u16(), problem.retry_after), (429, Some(6)));
         let none = Rates::of([], [(Group::Reserve, 0)]);
-        assert!((0..100).all(|_| none.check(Group::Reserve, ana()).is_ok()));
+        assert!((0..100).all(|_| now(none.check(Group::Reserve, ana())).is_ok()));
     }
 
     #[test]
     fn zero_is_no_limit() {
         let rates = rates(0, 1);
-        assert!((0..100).all(|_| rates.check(Group::Write, ana()).is_ok()));
+        assert!((0..100).all(|_| now(rates.check(Group::Write, ana())).is_ok()));
     }
 
     #[test]
     fn memory_is_bounded_and_the_quiet_are_forgotten() {
         let rates = rates(1, 1);
         for number in 0..u32::try_from(RATE_KEYS_MAX).unwrap() + 1_000 {
-            let _ = rates.check(Group::Write, Who::Address(std::net::Ipv4Addr::from_bits(number).into()));
+            let _ =
+                now(rates.check(Group::Write, Who::Address(std::net::Ipv4Addr::from_bits(number).into())));
         }
         assert!(rates.counted() <= RATE_KEYS_MAX + 65, "{}", rates.counted());
         let fast = Rates::new([(Group::Write, Rate { per_second: u32::MAX, burst: 1 })]);
-        assert!(fast.check(Group::Write, ana()).is_ok());
+        assert!(now(fast.check(Group::Write, ana())).is_ok());
         fast.forget_quiet();
         assert_eq!(fast.counted(), 0);
     }

@@ -13,6 +13,7 @@ use axum::response::Response;
 use tenure_apps::files::Folder;
 use tenure_apps::payments::{BAC_CREDOMATIC, FileVault, Till};
 use tenure_engine::{Engine, StoreError};
+use tenure_redis::{Counts, Redis};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -82,6 +83,7 @@ pub struct Server {
     /// The demonstration's gateway, as long as the server runs.
     fake: Option<FakeGateway>,
     hangups: Option<Signal>,
+    redis: Option<Redis>,
 }
 
 impl Server {
@@ -106,7 +108,27 @@ impl Server {
         let limits = config.accept_limits(&trusted);
         let slow = [(Group::Reserve, config.rates.reserve), (Group::Amend, config.rates.amend)];
         let rates = Rates::of(config.rate_groups(), slow.map(|(group, rate)| (group, rate.per_minute)));
-        Ok(Self { app, listener, address, tls, limits, rates, trusted, first_key, fake, hangups })
+        Ok(Self {
+            app,
+            listener,
+            address,
+            tls,
+            limits,
+            rates,
+            trusted,
+            first_key,
+            fake,
+            hangups,
+            redis: None,
+        })
+    }
+
+    /// Counts rates together with the other nodes, over this.
+    #[must_use]
+    pub fn with_redis(mut self, redis: &Redis) -> Self {
+        self.rates = self.rates.with_counts(Counts::start(redis));
+        self.redis = Some(redis.clone());
+        self
     }
 
     /// What the routes are built around.
@@ -131,10 +153,10 @@ impl Server {
 
     /// Answers until `shutdown` ends; then finishes what is in flight. Stopping the engine is the caller's.
     pub async fn run(self, routes: Router, shutdown: impl Future<Output = ()>) {
-        let Self { app, listener, address, tls, limits, rates, trusted, fake, hangups, .. } = self;
+        let Self { app, listener, address, tls, limits, rates, trusted, fake, hangups, redis, .. } = self;
         let router = shield(routes, &app, rates.clone(), trusted);
         let settling = tokio::spawn(settler::run(app.clone()));
-        let chores = tokio::spawn(chores(app.metrics().clone(), rates));
+        let chores = tokio::spawn(chores(app.metrics().clone(), rates, redis));
         let reloads = hangups.map(|hangups| tokio::spawn(reload_on_hangup(hangups, tls.clone())));
         tracing::info!(%address, tls = tls.is_some(), "listening");
         let drain_time = limits.drain_time;
@@ -225,12 +247,17 @@ pub async fn serve(
     Ok(())
 }
 
-async fn chores(metrics: Metrics, rates: Rates) {
+async fn chores(metrics: Metrics, rates: Rates, redis: Option<Redis>) {
     let (mut upkeep, mut forget) =
         (tokio::time::interval(UPKEEP_EVERY), tokio::time::interval(RATE_FORGET_EVERY));
     loop {
         tokio::select! {
-            _ = upkeep.tick() => metrics.upkeep(),
+            _ = upkeep.tick() => {
+                if let Some(redis) = &redis {
+                    metrics.redis(redis);
+                }
+                metrics.upkeep();
+            }
             _ = forget.tick() => rates.forget_quiet(),
         }
     }

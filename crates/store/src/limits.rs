@@ -83,5 +83,3 @@ pub const HINT_PAUSE_MS: u64 = 10;
 pub const HINT_BYTES_MAX: usize = 7_900;
 /// Hints that wait to be sent.
 pub const HINT_QUEUE_MAX: usize = 1_024;
-/// The pause before a connection for hints is made anew.
-pub const HINT_RETRY_MS: u64 = 1_000;

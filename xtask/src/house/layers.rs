@@ -23,14 +23,15 @@ const LAYERS: &[Layer] = &[
         outside: Some(&["postcard", "serde", "serde_json", "sha2"]),
         ..layer("tenure-core", &[])
     },
-    layer("tenure-store", &["tenure-core"]),
-    layer("tenure-engine", &["tenure-core", "tenure-store"]),
+    layer("tenure-redis", &[]),
+    layer("tenure-store", &["tenure-core", "tenure-redis"]),
+    Layer { tests_use: &["tenure-redis"], ..layer("tenure-engine", &["tenure-core", "tenure-store"]) },
     layer("tenure-sim", &["tenure-core", "tenure-store", "tenure-engine"]),
     Layer { tests_use: &["tenure-store"], ..layer("tenure-apps", &["tenure-core", "tenure-engine"]) },
     // Only the program chooses a store, so the server cannot come to lean on one of them.
     Layer {
         tests_use: &["tenure-store"],
-        ..layer("tenure-server", &["tenure-core", "tenure-engine", "tenure-apps"])
+        ..layer("tenure-server", &["tenure-core", "tenure-redis", "tenure-engine", "tenure-apps"])
     },
     // A client shares words with the server, never its code. Its tests start a real one.
     Layer {
@@ -41,6 +42,7 @@ const LAYERS: &[Layer] = &[
         "tenure-cli",
         &[
             "tenure-core",
+            "tenure-redis",
             "tenure-store",
             "tenure-engine",
             "tenure-sim",

@@ -1,15 +1,22 @@
 //! Several `tenure serve` over one PostgreSQL.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::process::Command;
 
 use rustix::process::Signal;
+use tenure_redis::testing::Server as Redis;
 use tenure_store::conformance::Server as Database;
 
 use crate::process::{ADMIN, Server, code, send, tenure, text, until};
 
 fn node(url: &str) -> Server {
+    node_with(url, &[])
+}
+
+fn node_with(url: &str, more: &[(&str, &str)]) -> Server {
     let mut command = keyless(url);
-    command.env("TENURE_ADMIN_KEY", ADMIN);
+    command.env("TENURE_ADMIN_KEY", ADMIN).envs(more.iter().copied());
     Server::of(command)
 }
 
@@ -138,4 +145,76 @@ fn e09_a_demonstration_is_not_loaded_into_somebodys_database() {
     let output = demo.output().expect("runs");
     assert_ne!(code(&output), 0);
     assert!(text(&output.stderr).contains("not empty"), "{}", text(&output.stderr));
+}
+
+/// One more request to this server: whether it was allowed, and what its answer says of the rate.
+fn is_allowed(node: &Server) -> (bool, String) {
+    let address = node.url.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(address).expect("connects");
+    let head = format!(
+        "GET /v1/claims HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {ADMIN}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("read");
+    assert!(answer.starts_with("HTTP/1.1 200") || answer.starts_with("HTTP/1.1 429"), "{answer}");
+    (answer.starts_with("HTTP/1.1 200"), answer.to_lowercase())
+}
+
+#[test]
+fn e09_r24_with_redis_all_nodes_count_one_rate_and_without_it_each_its_own() {
+    let (url, redis) = (Database::shared().database(), Redis::with_password("not-for-logs"));
+    let address = redis.url();
+    // One more each second would blur the count: none comes while this runs.
+    let more = [
+        ("TENURE_REDIS", &*address),
+        ("TENURE_RATES_READ_PER_SECOND", "1"),
+        ("TENURE_RATES_READ_BURST", "1000"),
+    ];
+    let nodes = [node_with(&url, &more), node_with(&url, &more)];
+    let left = |answer: &str| -> u32 {
+        let (_, rest) = answer.split_once("\"read\";r=").expect("it says what is left");
+        rest.split(';').next().and_then(|left| left.parse().ok()).expect("a number")
+    };
+    // Until both have found Redis, each counts alone.
+    let metrics = |node: &Server| {
+        let mut stream = TcpStream::connect(node.url.trim_start_matches("http://")).expect("connects");
+        stream.write_all(b"GET /metrics HTTP/1.0\r\nHost: x\r\n\r\n").expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("read");
+        answer
+    };
+    let counts = |node: &Server| metrics(node).contains("tenure_redis_connected{for=\"rates\"} 1");
+    until("both count together", || nodes.iter().all(counts));
+    let mut before = left(&is_allowed(&nodes[0]).1);
+    for round in 1..20 {
+        let (allowed, answer) = is_allowed(&nodes[round % 2]);
+        assert!(allowed && left(&answer) <= before, "{answer}");
+        before = left(&answer);
+    }
+    assert!(before <= 1_000 - 15, "both took from one allowance: {before}");
+    redis.kill();
+    let (allowed, answer) = is_allowed(&nodes[0]);
+    assert!(allowed && left(&answer) >= 1_000 - 10, "a count of its own: {answer}");
+    redis.start_again();
+    // By itself the first would only count its own two.
+    until("they count together again", || {
+        let [first, other, last] = [0, 1, 0].map(|node| left(&is_allowed(&nodes[node]).1));
+        first > other && other > last
+    });
+}
+
+#[test]
+fn e09_a_redis_over_tls_is_refused_in_words_without_its_password() {
+    for (url, words) in [("rediss://:not-for-logs@h", "does not speak"), ("redis://:not-for-logs@", "form")] {
+        let mut command = tenure();
+        command
+            .args(["config", "check"])
+            .env("TENURE_DATABASE_URL", "postgres://h/d")
+            .env("TENURE_REDIS", url);
+        let output = command.output().expect("runs");
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert_ne!(code(&output), 0, "{said}");
+        assert!(said.contains(words) && !said.contains("not-for-logs"), "{said}");
+    }
 }

@@ -5,6 +5,7 @@ mod bytes;
 mod common;
 mod feed;
 mod group_commit;
+mod hints;
 mod idempotency;
 mod nodes;
 mod pressure;

@@ -37,12 +37,12 @@ fn nodes(url: &str) -> [Engine; 3] {
 }
 
 /// What a test waits for comes, or the test fails: real time passes here, and machines are slow.
-async fn soon<T>(what: impl Future<Output = T>) -> T {
+pub(crate) async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_mins(1), what).await.expect("it comes")
 }
 
 /// The next events, up to one that is looked for. Nothing else may be delivered.
-async fn until(feed: &mut Subscription, wanted: impl Fn(&Fact) -> bool) -> Vec<(u64, i64, Fact)> {
+pub(crate) async fn until(feed: &mut Subscription, wanted: impl Fn(&Fact) -> bool) -> Vec<(u64, i64, Fact)> {
     let mut seen = Vec::new();
     loop {
         match soon(feed.next()).await.expect("reads") {

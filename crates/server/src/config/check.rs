@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tenure_apps::jobs::{TextAnalyst, Workshop};
+use tenure_redis::{Address, Redis};
 
 use super::{Config, ConfigError};
 use crate::access::Group;
@@ -64,6 +65,14 @@ impl Config {
         warnings
     }
 
+    /// The Redis that nodes share, if there is one.
+    pub fn redis(&self) -> Result<Option<Redis>, ConfigError> {
+        let wrong = |reason| ConfigError::new("redis", reason);
+        let address =
+            self.redis.as_ref().map(|url| Address::parse(url.expose())).transpose().map_err(wrong)?;
+        Ok(address.map(Redis::new))
+    }
+
     /// The demonstration where others can reach it: it lets everyone in, without a key.
     pub fn demo_danger(&self) -> Option<&'static str> {
         let is_open = self.demo && !self.listen.ip().is_loopback();
@@ -85,8 +94,8 @@ impl Config {
         if !starts(&self.database_url, &["postgres://", "postgresql://"]) {
             wrong("database_url", "must begin with postgres://");
         }
-        if !starts(&self.redis, &["redis://", "rediss://"]) {
-            wrong("redis", "must begin with redis://");
+        if let Err(error) = self.redis() {
+            wrong("redis", &error.reason);
         }
         if self.redis.is_some() && self.database_url.is_none() {
             wrong("redis", "is for many nodes over one database: set database_url too");

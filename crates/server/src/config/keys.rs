@@ -36,7 +36,11 @@ pub(super) const KEYS: &[Key] = &[
     key("listen", Takes::Text, "Where to listen."),
     key("data", Takes::Text, "The folder with the data, unless database_url is set."),
     key("database_url", Takes::Text, "PostgreSQL instead of the folder: postgres://user:password@host/name."),
-    key("redis", Takes::Text, "Redis that carries hints between nodes over one database: redis://host."),
+    key(
+        "redis",
+        Takes::Text,
+        "Redis that carries hints between nodes over one database, and counts rates for all of them: redis://user:password@host:port/number.",
+    ),
     key("demo", Takes::Flag, "Load the demonstration, with people who sign in by a button."),
     key(
         "admin_key",

@@ -87,7 +87,7 @@ pub(crate) async fn run_batch(
     let allowance = match (rates, commands.len() - 1) {
         (None, _) | (_, 0) => None,
         (Some(Extension(rates)), more) => {
-            rates.check_many(Group::Write, Who::of(Some(&caller), client.address), more)?
+            rates.check_many(Group::Write, Who::of(Some(&caller), client.address), more).await?
         }
     };
     let steps = commands.iter().map(|command| parse(&app, command.get(), &caller));

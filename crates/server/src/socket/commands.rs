@@ -41,7 +41,7 @@ impl Commands {
     }
 
     /// Hands a command in, if the caller may, now and so often.
-    pub(super) fn submit(
+    pub(super) async fn submit(
         &mut self,
         app: &App,
         (caller, who, rates): (&Caller, &Who, Option<&Rates>),
@@ -53,7 +53,7 @@ impl Commands {
             rule_for(method, path).map(|rule| rule.group)
         });
         if let Some(rates) = rates {
-            rates.check(group.unwrap_or(Group::Write), who.clone())?;
+            rates.check(group.unwrap_or(Group::Write), who.clone()).await?;
         }
         let asked = parsed?;
         if !app.identity().is_live(caller) {

@@ -117,7 +117,7 @@ pub(crate) async fn open(
     let mut asked = Asked { app, key, from, caller, rates, address: client.address, is_raffle, line };
     if let Some(ticket) = query.ticket {
         let found = asked.app.identity().redeem(&Secret::new(ticket)).await;
-        asked.caller = Some(session::admit(&asked, found)?);
+        asked.caller = Some(session::admit(&asked, found).await?);
     }
     Ok(handshake.accept(asked))
 }

@@ -95,23 +95,26 @@ async fn hello(asked: &Asked, pump: &mut Pump) -> Result<Caller, End> {
                 Err(wrong) => return Err(End::Refused(*wrong.problem)),
             },
         };
-        return admit(asked, asked.app.identity().caller_of_secret(&secret)).map_err(End::Refused);
+        return admit(asked, asked.app.identity().caller_of_secret(&secret)).await.map_err(End::Refused);
     }
 }
 
 /// Lets somebody in who has just said who it is, by a ticket or a first message. Guessing is signing in.
-pub(super) fn admit(asked: &Asked, found: Result<Caller, Problem>) -> Result<Caller, Problem> {
-    let check = |group, who| asked.rates.as_ref().map_or(Ok(()), |rates| rates.check(group, who).map(drop));
+pub(super) async fn admit(asked: &Asked, found: Result<Caller, Problem>) -> Result<Caller, Problem> {
+    let check = async |group, who| match &asked.rates {
+        Some(rates) => rates.check(group, who).await.map(drop),
+        None => Ok(()),
+    };
     let caller = match found {
         Ok(caller) => caller,
         Err(problem) => {
-            check(Group::SignIn, Who::of(None, asked.address))?;
+            check(Group::SignIn, Who::of(None, asked.address)).await?;
             return Err(problem);
         }
     };
     super::check_access(&caller, &asked.key)?;
     super::check_form(&asked.app, &caller, &asked.key, asked.is_raffle)?;
-    check(Group::Stream, Who::of(Some(&caller), asked.address))?;
+    check(Group::Stream, Who::of(Some(&caller), asked.address)).await?;
     Ok(caller)
 }
 
@@ -150,7 +153,7 @@ impl Session {
                 biased;
                 Some(end) = self.over.next() => return end,
                 heard = pump.next(wants, waiting, is_live) => match heard {
-                    Heard::Text(text) => self.take(&text, pump),
+                    Heard::Text(text) => self.take(&text, pump).await,
                     Heard::Changed => {}
                     Heard::End(end) => return end,
                 },
@@ -190,11 +193,11 @@ impl Session {
         }
     }
 
-    fn take(&mut self, text: &str, pump: &mut Pump) {
+    async fn take(&mut self, text: &str, pump: &mut Pump) {
         let read = message::read(text);
         if !matches!(read, Ok(Message::Command { .. }))
             && let Some(rates) = &self.rates
-            && let Err(problem) = rates.check(Group::Read, self.who.clone())
+            && let Err(problem) = rates.check(Group::Read, self.who.clone()).await
         {
             return self.refuse(pump, None, &problem);
         }
@@ -206,7 +209,8 @@ impl Session {
             }
             Ok(Message::Command { id, command, key }) => {
                 let by = (&self.caller, &self.who, self.rates.as_ref());
-                if let Err(problem) = self.commands.submit(&self.app, by, (id, command, key.as_deref())) {
+                let asked = (id, command, key.as_deref());
+                if let Err(problem) = self.commands.submit(&self.app, by, asked).await {
                     self.answer(pump, id, Err(problem));
                 }
             }

@@ -1,121 +1,192 @@
-//! Hints between nodes: one connection of its own that says which collections changed, and hears it of
-//! others. A hint is sent after its commit and never in it, since a `NOTIFY` locks out every other one until
-//! its transaction ends. A hint that is lost costs the pause between two looks, and nothing else.
+//! Hints between nodes: which collections changed, said after a commit and heard of others, over a
+//! connection of its own or over Redis. A hint is never sent in its commit, since a `NOTIFY` locks out every
+//! other one until its transaction ends. A hint that is lost costs the pause between two looks, and nothing
+//! else.
 
 use std::collections::BTreeSet;
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
+use std::io::Error as IoError;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use tenure_core::CollectionKey;
+use tenure_redis::{Pause, Redis, Speaker};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client};
 
 use super::Shared;
 use super::connect::{Link, failure};
 use crate::Error;
-use crate::limits::{HINT_BYTES_MAX, HINT_PAUSE_MS, HINT_QUEUE_MAX, HINT_RETRY_MS};
+use crate::limits::{HINT_BYTES_MAX, HINT_PAUSE_MS, HINT_QUEUE_MAX};
 use crate::read::{Heard, Hints};
 
 /// Stands for all collections, where there are too many to name.
 const ALL: &str = "*";
 
+/// On which everybody speaks, in PostgreSQL and in Redis.
+const CHANNEL: &str = "tenure";
+
 /// A hint may be lost, so nobody waits for the disk to keep it.
-const SAY: &str = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('tenure', $1)";
+const SAY: &str = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)";
 
 /// The sending end.
 #[derive(Debug)]
-struct PostgresHints(Sender<Vec<CollectionKey>>);
+struct Teller(Sender<Vec<CollectionKey>>);
 
-impl Hints for PostgresHints {
+impl Hints for Teller {
     fn tell(&self, changed: Vec<CollectionKey>) {
         // A queue that is full is full of hints; others will look by themselves.
         let _ = self.0.try_send(changed);
     }
 }
 
+/// A way to say something.
+enum Mouth {
+    Notify(Client),
+    Redis(Speaker),
+}
+
+/// Hears until its connection ends; why it did.
+type Ears = Pin<Box<dyn Future<Output = String> + Send>>;
+
+/// What this node is called in hints, and to whom it passes on those of others.
+#[derive(Clone)]
+struct Hearer {
+    own: Arc<str>,
+    heard: Heard,
+}
+
 /// Says what changed, and hears what others say, until the store is dropped.
 pub(super) fn start(shared: &Arc<Shared>, heard: Heard) -> Result<Arc<dyn Hints>, Error> {
     let mut id = [0_u8; 8];
     super::fill_random(&mut id)?;
-    let own = format!("{:016x}", u64::from_le_bytes(id));
+    let own = format!("{:016x}", u64::from_le_bytes(id)).into();
     let (sender, receiver) = channel(HINT_QUEUE_MAX);
     let weak = Arc::downgrade(shared);
+    let hearer = Hearer { own, heard };
     shared.link.spawn(async move {
         let mut receiver = receiver;
         let mut pending = BTreeSet::new();
+        let (mut pause, mut away) = (Pause::default(), false);
         while let Some(shared) = weak.upgrade() {
-            let connected = connect(&shared.link, &own, &heard).await;
+            let redis = shared.link.options.redis.clone();
+            let connected = match &redis {
+                Some(redis) => over_redis(redis, &hearer).await.map_err(|error| error.to_string()),
+                None => over_notify(&shared.link, &hearer).await.map_err(|error| error.to_string()),
+            };
             drop(shared);
-            match connected {
-                Ok((client, mut gone)) => {
+            let failed = match connected {
+                Ok((mut mouth, ears)) => {
+                    if let Some(redis) = &redis {
+                        redis.hints().came();
+                    }
+                    (pause, away) = (Pause::default(), false);
                     // Something may have been said while nobody listened.
-                    heard(None);
-                    if say(&client, &mut gone, &own, &mut receiver, &mut pending).await.is_none() {
-                        return;
+                    (hearer.heard)(None);
+                    tokio::select! {
+                        said = say(&mut mouth, &hearer.own, &mut receiver, &mut pending) => match said {
+                            Some(failed) => failed,
+                            None => return,
+                        },
+                        failed = ears => failed,
                     }
                 }
-                Err(error) => {
-                    tracing::warn!(%error, "no hints between nodes for now; they look by themselves");
+                Err(failed) => failed,
+            };
+            match &redis {
+                Some(redis) => redis.hints().left(&IoError::other(failed)),
+                None if std::mem::replace(&mut away, true) => {}
+                None => {
+                    tracing::warn!(error = failed, "no hints between nodes for now; they look by themselves");
                 }
             }
-            sleep_until(Instant::now() + Duration::from_millis(HINT_RETRY_MS)).await;
+            pause.wait().await;
         }
     });
-    Ok(Arc::new(PostgresHints(sender)))
+    Ok(Arc::new(Teller(sender)))
 }
 
-/// A connection that hears: what it is told goes to `heard`, but for what this node said itself.
-/// The second is told when it has ended.
-async fn connect(link: &Link, own: &str, heard: &Heard) -> Result<(Client, oneshot::Receiver<()>), Error> {
+impl Hearer {
+    /// Passes on what was said, but for what this node said itself.
+    fn hear(&self, text: &str) {
+        let mut lines = text.lines();
+        if lines.next() == Some(&*self.own) {
+            return;
+        }
+        let keys: Vec<&str> = lines.collect();
+        if keys.contains(&ALL) {
+            (self.heard)(None);
+        } else {
+            let keys: Vec<_> = keys.into_iter().filter_map(|key| CollectionKey::new(key).ok()).collect();
+            (self.heard)(Some(&keys));
+        }
+    }
+}
+
+async fn over_redis(redis: &Redis, hearer: &Hearer) -> std::io::Result<(Mouth, Ears)> {
+    let (speaker, mut listener) = (redis.speaker().await?, redis.listener(CHANNEL).await?);
+    let hearer = hearer.clone();
+    let ears = async move {
+        loop {
+            match listener.hear().await {
+                Ok(text) => hearer.hear(&text),
+                Err(error) => return error.to_string(),
+            }
+        }
+    };
+    Ok((Mouth::Redis(speaker), Box::pin(ears)))
+}
+
+async fn over_notify(link: &Link, hearer: &Hearer) -> Result<(Mouth, Ears), Error> {
     let (client, mut connection) = link.connect_raw().await?;
-    let (own, heard) = (own.to_owned(), heard.clone());
-    let (ends, gone) = oneshot::channel::<()>();
+    let hearer = hearer.clone();
+    let (living, ended) = oneshot::channel::<()>();
     link.spawn(async move {
-        let _ends = ends;
         while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
-            let AsyncMessage::Notification(said) = message else { continue };
-            let mut lines = said.payload().lines();
-            if lines.next() == Some(&*own) {
-                continue;
-            }
-            let keys: Vec<&str> = lines.collect();
-            if keys.contains(&ALL) {
-                heard(None);
-            } else {
-                let keys: Vec<_> = keys.into_iter().filter_map(|key| CollectionKey::new(key).ok()).collect();
-                heard(Some(&keys));
+            if let AsyncMessage::Notification(said) = message {
+                hearer.hear(said.payload());
             }
         }
+        drop(living);
     });
-    client.batch_execute("LISTEN tenure").await.map_err(|error| failure(&error))?;
-    Ok((client, gone))
+    client.batch_execute(&format!("LISTEN {CHANNEL}")).await.map_err(|error| failure(&error))?;
+    let ears = async move {
+        let _ = ended.await;
+        "the connection for hints ended".to_owned()
+    };
+    Ok((Mouth::Notify(client), Box::pin(ears)))
 }
 
-/// Says what changed, several changes at once, as long as the connection is there: who has nothing to say must
-/// hear of its end too. `None` when nobody will tell it anything more.
+impl Mouth {
+    async fn say(&mut self, text: &str) -> Result<(), String> {
+        match self {
+            Self::Redis(speaker) => {
+                speaker.say(CHANNEL, text).await.map(drop).map_err(|error| error.to_string())
+            }
+            Self::Notify(client) => {
+                let words: [(&(dyn ToSql + Sync), Type); 2] = [(&CHANNEL, Type::TEXT), (&text, Type::TEXT)];
+                let said = client.execute_typed(SAY, &words).await;
+                said.map(drop).map_err(|error| failure(&error).to_string())
+            }
+        }
+    }
+}
+
+/// Says what changed, several changes at once. Why it could not, or `None` when nobody will tell it anything
+/// more.
 async fn say(
-    client: &Client,
-    gone: &mut oneshot::Receiver<()>,
+    mouth: &mut Mouth,
     own: &str,
     receiver: &mut Receiver<Vec<CollectionKey>>,
     pending: &mut BTreeSet<CollectionKey>,
-) -> Option<()> {
+) -> Option<String> {
     loop {
         if pending.is_empty() {
-            let more = poll_fn(|context| match receiver.poll_recv(context) {
-                Poll::Ready(more) => Poll::Ready(Some(more)),
-                Poll::Pending => Pin::new(&mut *gone).poll(context).map(|_| None),
-            });
-            match more.await {
-                Some(more) => pending.extend(more?),
-                None => return Some(()),
-            }
+            pending.extend(receiver.recv().await?);
         }
         while let Ok(more) = receiver.try_recv() {
             pending.extend(more);
@@ -129,9 +200,8 @@ async fn say(
         if text.len() > HINT_BYTES_MAX {
             text = format!("{own}\n{ALL}");
         }
-        let said = client.execute_typed(SAY, &[(&text, Type::TEXT)]).await;
-        if said.is_err() {
-            return Some(());
+        if let Err(failed) = mouth.say(&text).await {
+            return Some(failed);
         }
         pending.clear();
         sleep_until(said_at + Duration::from_millis(HINT_PAUSE_MS)).await;

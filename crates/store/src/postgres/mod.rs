@@ -64,6 +64,8 @@ pub struct Options {
     pub readers_max: usize,
     /// How old the operator's figures may be: counting reads whole tables.
     pub stats_ms: u64,
+    /// Carries hints between nodes; without it the database does.
+    pub redis: Option<tenure_redis::Redis>,
     /// The time, for tests that move it by hand. Everyone else goes by the database's.
     #[cfg(feature = "conformance")]
     pub clock: Option<TestClock>,
@@ -101,6 +103,7 @@ impl Default for Options {
             resolve_ms: RESOLVE_MS,
             readers_max: READERS_MAX,
             stats_ms: STATS_MS,
+            redis: None,
             #[cfg(feature = "conformance")]
             clock: None,
         }
