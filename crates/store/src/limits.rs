@@ -71,3 +71,5 @@ pub const HINT_BYTES_MAX: usize = 7_900;
 pub const HINT_QUEUE_MAX: usize = 1_024;
 /// The pause before a connection for hints is made anew.
 pub const HINT_RETRY_MS: u64 = 1_000;
+/// How long a move waits for nodes that were just stopped: their connections end a moment after them.
+pub const NODES_GONE_MS: u64 = 3_000;

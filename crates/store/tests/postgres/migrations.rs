@@ -32,8 +32,8 @@ fn r26_ten_nodes_that_start_at_once_migrate_once() {
     });
     let name = url.rsplit('/').next().expect("a name");
     let ask = |sql: &str| server.ask(name, sql).expect("a row");
-    assert_eq!(ask("SELECT string_agg(version::text, ',' ORDER BY version) FROM tenure.migrations"), "1");
-    assert_eq!(ask("SELECT version FROM tenure.schema"), "1");
+    assert_eq!(ask("SELECT string_agg(version::text, ',' ORDER BY version) FROM tenure.migrations"), "1,2");
+    assert_eq!(ask("SELECT version FROM tenure.schema"), "2");
     assert_eq!(ask("SELECT count(*) FROM tenure.events WHERE collection = 'lock/a'"), "11");
 }
 
