@@ -5,6 +5,7 @@ mod child;
 mod exit;
 mod look;
 mod manage;
+mod migrate;
 mod out;
 mod progress;
 mod raffle;
@@ -84,6 +85,9 @@ enum Command {
     Restore(store::Restore),
     /// Verify a data folder or a backup: journal, archive, rows against events, audit chain.
     Check(store::Check),
+    /// Move an installation from a data folder to PostgreSQL, or back.
+    #[command(after_help = migrate::HELP)]
+    Migrate(migrate::Migrate),
     /// Measure.
     #[command(subcommand)]
     Bench(bench::Bench),
@@ -131,6 +135,7 @@ fn main() -> ExitCode {
         Command::Backup(backup) => backup.run(),
         Command::Restore(restore) => restore.run(),
         Command::Check(check) => check.run(),
+        Command::Migrate(migrate) => migrate.run(),
         Command::Bench(bench) => bench.run(),
     };
     match result {

@@ -6,12 +6,15 @@
 //! and nothing else.
 
 mod batch;
+mod check;
+mod claims_only;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod embedded;
 mod error;
 pub mod limits;
 pub mod memory;
+pub mod moving;
 pub mod postgres;
 mod read;
 mod state;

@@ -83,3 +83,5 @@ pub const HINT_PAUSE_MS: u64 = 10;
 pub const HINT_BYTES_MAX: usize = 7_900;
 /// Hints that wait to be sent.
 pub const HINT_QUEUE_MAX: usize = 1_024;
+/// How long a move waits for nodes that were just stopped: their connections end a moment after them.
+pub const NODES_GONE_MS: u64 = 3_000;

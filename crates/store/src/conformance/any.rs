@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tenure_core::{Claim, Collection, CollectionKey, Item, ItemId, Policy, Rows};
 
 use super::Server;
+use crate::embedded::{Embedded, EmbeddedView};
 use crate::memory::{Memory, MemoryView};
 use crate::postgres::{Options, Postgres, PostgresView, TestClock};
 use crate::{Batch, Error, Kept, Reader, ReplyKey, Store, View, Want};
@@ -29,6 +30,8 @@ pub enum AnyStore {
     Memory(Memory),
     /// In a database of its own.
     Postgres(Box<Postgres>),
+    /// In a folder.
+    Embedded(Box<Embedded>),
 }
 
 impl AnyStore {
@@ -53,6 +56,7 @@ impl AnyStore {
 pub enum AnyView<'a> {
     Memory(MemoryView<'a>),
     Postgres(PostgresView<'a>),
+    Embedded(EmbeddedView<'a>),
 }
 
 macro_rules! each {
@@ -60,6 +64,7 @@ macro_rules! each {
         match $value {
             $type::Memory($it) => $call,
             $type::Postgres($it) => $call,
+            $type::Embedded($it) => $call,
         }
     };
 }
@@ -71,6 +76,7 @@ impl Store for AnyStore {
         match self {
             Self::Memory(store) => store.load(wants).map(AnyView::Memory),
             Self::Postgres(store) => store.load(wants).map(AnyView::Postgres),
+            Self::Embedded(store) => store.load(wants).map(AnyView::Embedded),
         }
     }
 

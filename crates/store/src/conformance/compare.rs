@@ -8,7 +8,7 @@ use crate::{AuditFilter, ClaimFilter, EventPage, ItemFilter, Reader};
 
 /// Both readers see the same, asked in pages of several sizes.
 #[track_caller]
-pub(super) fn readers(ours: &dyn Reader, theirs: &dyn Reader) {
+pub fn readers(ours: &dyn Reader, theirs: &dyn Reader) {
     let collections = all_collections(theirs, 1_000);
     assert_eq!(all_collections(ours, 1_000), collections, "collections");
     assert_eq!(all_collections(ours, 3), collections, "collections, three at a time");

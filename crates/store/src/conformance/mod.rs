@@ -14,6 +14,7 @@ mod proxy;
 mod server;
 
 pub use any::{AnyStore, AnyView, TEST_STORE, is_over_postgres, rounds};
+pub use compare::readers as assert_same;
 pub use harness::{Harness, Outcome, Overlay, command, key, wants_of};
 pub use proxy::{Cut, Proxy};
 pub use server::Server;

@@ -129,7 +129,7 @@ fn copy_journal(from: &Path, to: &Path, meta: &Meta, progress: &mut Progress<'_>
 }
 
 /// A journal without a batch, that goes on where the archive ends.
-fn empty_journal(dir: &Path, meta: &Meta) -> Result<(), Error> {
+pub(super) fn empty_journal(dir: &Path, meta: &Meta) -> Result<(), Error> {
     for name in RealDisk.list(dir).map_err(|source| io_error(dir, "list", source))? {
         let path = dir.join(name);
         fs::remove_file(&path).map_err(|source| io_error(&path, "remove", source))?;
@@ -191,10 +191,10 @@ fn restore_entry(rows: &dyn Rows, key: &tenure_core::CollectionKey, epoch: u64, 
     }
 }
 
-/// Syncs everything in the partial folder and gives it its name, which makes it valid.
-fn finish(partial: &Path, dir: &Path) -> Result<(), Error> {
-    let failed = |source| Error::SyncFailed { path: partial.to_owned(), source };
-    for folder in [partial.join(JOURNAL_DIR), partial.to_owned()] {
+/// Syncs everything in a folder.
+pub(super) fn sync_folder(dir: &Path) -> Result<(), Error> {
+    let failed = |source| Error::SyncFailed { path: dir.to_owned(), source };
+    for folder in [dir.join(JOURNAL_DIR), dir.to_owned()] {
         for name in RealDisk.list(&folder).map_err(|source| io_error(&folder, "list", source))? {
             let path = folder.join(name);
             if path.is_file() {
@@ -203,13 +203,19 @@ fn finish(partial: &Path, dir: &Path) -> Result<(), Error> {
         }
         RealDisk.sync_dir(&folder).map_err(failed)?;
     }
+    Ok(())
+}
+
+/// Syncs everything in the partial folder and gives it its name, which makes it valid.
+fn finish(partial: &Path, dir: &Path) -> Result<(), Error> {
+    sync_folder(partial)?;
     // An empty folder of that name gives way.
     fs::rename(partial, dir).map_err(|source| io_error(dir, "make", source))?;
     let parent = parent_of(dir);
     RealDisk.sync_dir(parent).map_err(|source| Error::SyncFailed { path: parent.to_owned(), source })
 }
 
-fn require(dir: &Path) -> Result<(), Error> {
+pub(super) fn require(dir: &Path) -> Result<(), Error> {
     if dir.join(archive::FILE_NAME).is_file() && dir.join(JOURNAL_DIR).is_dir() {
         return Ok(());
     }

@@ -1,6 +1,7 @@
 //! The writer's face of the embedded store.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -35,7 +36,10 @@ pub struct Embedded<D: Disk = RealDisk, A: Archive = SqliteArchive> {
 impl Embedded {
     /// Opens a data folder, or makes one: takes its lock, reads the archive, replays the journal.
     pub fn open(dir: &Path, options: &Options) -> Result<Self, Error> {
-        Self::open_with(Arc::new(RealDisk), dir, options, SqliteArchive::open)
+        Self::open_with(Arc::new(RealDisk), dir, options, |dir| {
+            super::moving::refuse_marked(dir)?;
+            SqliteArchive::open(dir)
+        })
     }
 }
 
@@ -154,7 +158,14 @@ impl<D: Disk, A: Archive> Store for Embedded<D, A> {
     }
 }
 
+impl<D: Disk, A: Archive> fmt::Debug for Embedded<D, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Embedded").field("dir", &self.dir).finish_non_exhaustive()
+    }
+}
+
 /// What a batch reads: the rows under a read lock, so that readers go on beside it.
+#[derive(Debug)]
 pub struct EmbeddedView<'a> {
     live: RwLockReadGuard<'a, Live>,
     /// Wanted replies that only the archive had.

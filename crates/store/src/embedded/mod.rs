@@ -14,7 +14,7 @@
 //! - `fold` and [`archive`]: behind the commits, rows, events and replies go to SQLite.
 //! - `recover`: opening a folder.
 //! - `reader`, `rebuild`: what readers see.
-//! - [`backup`], [`check`]: the operator's tools.
+//! - [`backup`], [`check`], `moving`: the operator's tools.
 
 pub mod archive;
 pub mod backup;
@@ -25,6 +25,7 @@ mod fold;
 mod journal;
 mod kept;
 mod live;
+pub(crate) mod moving;
 mod options;
 mod reader;
 mod rebuild;

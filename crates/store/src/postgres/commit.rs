@@ -49,14 +49,14 @@ const PUT_TIME: &str = "UPDATE tenure.meta SET high_water_ms = greatest(high_wat
 
 /// A batch as columns: of each row only what it is in the end, since a statement may touch it once.
 #[derive(Default)]
-struct Columns {
-    heads: BTreeMap<CollectionKey, Arc<Collection>>,
-    items: BTreeMap<(CollectionKey, ItemId), Option<Arc<Item>>>,
-    claims: BTreeMap<(CollectionKey, u64), Arc<Claim>>,
-    policies: BTreeMap<Arc<str>, Arc<Policy>>,
-    replies: BTreeMap<ReplyKey, Arc<Kept>>,
-    events: Vec<(CollectionKey, Arc<Sealed>)>,
-    touched: BTreeSet<CollectionKey>,
+pub(super) struct Columns {
+    pub(super) heads: BTreeMap<CollectionKey, Arc<Collection>>,
+    pub(super) items: BTreeMap<(CollectionKey, ItemId), Option<Arc<Item>>>,
+    pub(super) claims: BTreeMap<(CollectionKey, u64), Arc<Claim>>,
+    pub(super) policies: BTreeMap<Arc<str>, Arc<Policy>>,
+    pub(super) replies: BTreeMap<ReplyKey, Arc<Kept>>,
+    pub(super) events: Vec<(CollectionKey, Arc<Sealed>)>,
+    pub(super) touched: BTreeSet<CollectionKey>,
 }
 
 impl Columns {
@@ -216,12 +216,7 @@ async fn write(
     let first = columns.touched.first().map_or("", CollectionKey::as_str);
     let id = &id[..];
     let mut pipeline = Pipeline::new(client);
-    columns.put_heads(&mut pipeline, at_ms);
-    columns.put_events(&mut pipeline);
-    columns.put_items(&mut pipeline);
-    columns.put_claims(&mut pipeline);
-    columns.put_policies(&mut pipeline);
-    columns.put_replies(&mut pipeline);
+    columns.put(&mut pipeline, at_ms);
     pipeline.typed(PUT_BATCH, [(&first, Type::TEXT), (&id, Type::BYTEA), (&test_ms, Type::INT8)]);
     if !unused.is_empty() {
         pipeline.columns(DROP_HEADS, [texts(unused.iter().copied())]);
@@ -236,6 +231,16 @@ async fn write(
 
 /// One statement each, and none where there is nothing to write.
 impl Columns {
+    /// All of them. Heads must be there already.
+    pub(super) fn put<'a>(&'a self, pipeline: &mut Pipeline<'a>, at_ms: i64) {
+        self.put_heads(pipeline, at_ms);
+        self.put_events(pipeline);
+        self.put_items(pipeline);
+        self.put_claims(pipeline);
+        self.put_policies(pipeline);
+        self.put_replies(pipeline);
+    }
+
     fn put_heads<'a>(&'a self, pipeline: &mut Pipeline<'a>, at_ms: i64) {
         let heads = &self.heads;
         let time = || (Box::new(at_ms) as Box<_>, Type::INT8);

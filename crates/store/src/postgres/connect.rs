@@ -9,7 +9,7 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
-use tokio_postgres::config::{ChannelBinding, SslMode, TargetSessionAttrs};
+use tokio_postgres::config::{ChannelBinding, Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::{Client, Config, Connection, NoTls, Socket};
@@ -20,6 +20,8 @@ use crate::Error;
 /// Where the database is, and the threads that talk to it.
 pub(super) struct Link {
     config: Config,
+    /// Host and name, for people.
+    label: String,
     pub(super) options: Options,
     /// `None` only while it is dropped.
     runtime: Option<Runtime>,
@@ -56,7 +58,13 @@ impl Link {
                 doing: "start the threads for",
                 source,
             })?;
-        Ok(Self { config, options: options.clone(), runtime: Some(runtime) })
+        let label = label(&config);
+        Ok(Self { config, label, options: options.clone(), runtime: Some(runtime) })
+    }
+
+    /// Host and name, without what is secret.
+    pub(super) fn label(&self) -> &str {
+        &self.label
     }
 
     /// A connection, driven until it is dropped.
@@ -120,6 +128,16 @@ impl Link {
     fn handle(&self) -> &Handle {
         self.runtime.as_ref().expect("it lives as long as the link").handle()
     }
+}
+
+fn label(config: &Config) -> String {
+    let host = config.get_hosts().first().map_or_else(String::new, |host| match host {
+        Host::Tcp(name) => name.clone(),
+        Host::Unix(path) => path.display().to_string(),
+    });
+    let port = config.get_ports().first().copied().unwrap_or(5432);
+    let name = config.get_dbname().or(config.get_user()).unwrap_or_default();
+    format!("the database {host}:{port}/{name}")
 }
 
 struct Unpark(Thread);

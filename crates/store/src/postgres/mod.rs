@@ -23,6 +23,7 @@ mod connect;
 mod due;
 mod hints;
 mod load;
+pub(crate) mod moving;
 mod pipeline;
 mod reader;
 mod rows;
@@ -46,6 +47,7 @@ use load::Open;
 use reader::PostgresReader;
 pub use view::PostgresView;
 
+use crate::moving::{Mark, refusal};
 use crate::{Batch, Error, Reader, Store, Tidier, Want};
 use tenure_core::CollectionKey;
 
@@ -144,6 +146,9 @@ impl Postgres {
         let (client, found) = link.wait(async {
             let client = link.connect().await?;
             let found = schema::migrate(&client, &link).await?;
+            if let Some(mark) = &found.mark {
+                return Err(refusal(link.label(), Mark::decode(mark).as_ref()));
+            }
             Ok::<_, Error>((client, found))
         })?;
         let shared = Shared {

@@ -81,13 +81,17 @@ CREATE TABLE tenure.batches (
 CREATE INDEX batches_by_time ON tenure.batches (at_ms);
 "#;
 
-/// A holder's claims in all collections, the ended ones too, which nobody deletes.
-const SECOND: &str = "CREATE INDEX claims_by_holder ON tenure.claims (holder, collection, number);";
+/// A holder's claims in all collections, the ended ones too, which nobody deletes. A name of its own and a mark: what a
+/// move must know of both its ends.
+const SECOND: &str = "CREATE INDEX claims_by_holder ON tenure.claims (holder, collection, number);
+ALTER TABLE tenure.meta ADD COLUMN store uuid NOT NULL DEFAULT gen_random_uuid(), ADD COLUMN mark text;";
 
 /// What a database says of itself.
 pub(super) struct Found {
     pub(super) epoch: u64,
     pub(super) high_water_ms: i64,
+    /// It is no installation yet, or none any more.
+    pub(super) mark: Option<String>,
 }
 
 /// Brings the tables up to date. Of nodes that start at once one does it, and the others wait for its row.
@@ -178,20 +182,27 @@ fn is_race(error: &tokio_postgres::Error) -> bool {
 async fn step_forward(client: &Client) -> Result<Found, Error> {
     let failed = |error: tokio_postgres::Error| away(&error);
     let row = client.query_typed_one("SELECT version FROM tenure.schema FOR UPDATE", &[]).await;
-    let found = u32::try_from(row.map_err(failed)?.get::<_, i32>(0)).unwrap_or(u32::MAX);
+    let version = u32::try_from(row.map_err(failed)?.get::<_, i32>(0)).unwrap_or(u32::MAX);
     let known = u32::try_from(STEPS.len()).unwrap_or(u32::MAX);
-    if found > known {
-        return Err(Error::Newer { path: "the database".into(), found, known });
+    if version > known {
+        return Err(Error::Newer { path: "the database".into(), found: version, known });
     }
-    for (version, step) in (1_u32..).zip(STEPS).skip(found as usize) {
+    for (version, step) in (1_u32..).zip(STEPS).skip(version as usize) {
         client.batch_execute(step).await.map_err(failed)?;
         let record = format!(
             "INSERT INTO tenure.migrations VALUES ({version}, now()); UPDATE tenure.schema SET version = {version}"
         );
         client.batch_execute(&record).await.map_err(failed)?;
     }
+    // Shared, so that whoever is about to mark it is waited for.
+    client.batch_execute("SELECT FROM tenure.meta FOR SHARE").await.map_err(failed)?;
+    found(client).await
+}
+
+/// What it says now.
+pub(super) async fn found(client: &Client) -> Result<Found, Error> {
     let sql = "SELECT epoch, greatest(high_water_ms, (SELECT coalesce(max(at_ms), 0) FROM tenure.collections), \
-               (SELECT coalesce(max(at_ms), 0) FROM tenure.replies)) FROM tenure.meta";
-    let row = client.query_typed_one(sql, &[]).await.map_err(failed)?;
-    Ok(Found { epoch: uint(row.get(0)), high_water_ms: row.get(1) })
+               (SELECT coalesce(max(at_ms), 0) FROM tenure.replies)), mark FROM tenure.meta";
+    let row = client.query_typed_one(sql, &[]).await.map_err(|error| away(&error))?;
+    Ok(Found { epoch: uint(row.get(0)), high_water_ms: row.get(1), mark: row.get(2) })
 }

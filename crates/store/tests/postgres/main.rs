@@ -2,6 +2,7 @@
 
 mod lost;
 mod migrations;
+mod moving;
 mod plans;
 mod pooler;
 mod support;

@@ -5,24 +5,25 @@ use std::sync::Arc;
 use tenure_core::command::Acquire;
 use tenure_core::{CollectionKey, Command, Hash, ItemId, Sealed, Verb, decide};
 use tenure_store::conformance::{Outcome, Overlay, command, wants_of};
-use tenure_store::postgres::Postgres;
 use tenure_store::{Batch, Error, EventPage, Reader, Store, View};
 
 /// Decides these in one batch and commits them. `before` is called between the two.
-pub(crate) fn run_with(
-    store: &mut Postgres,
+pub(crate) fn run_with<S: Store>(
+    store: &mut S,
     commands: &[Command],
     before: impl FnOnce(),
 ) -> Result<Vec<Outcome>, Error> {
+    let now_ms = store.high_water_ms().max(1_700_000_000_000) + 1;
     let wants: Vec<_> = commands.iter().map(|command| wants_of(command, None)).collect();
     let mut batch = Batch::default();
     let mut outcomes = Vec::new();
     {
         let view = store.load(&wants)?;
-        batch.at_ms = view.clock_ms().expect("a database has its own time");
+        // A folder has no time of its own.
+        batch.at_ms = view.clock_ms().unwrap_or(now_ms);
         let mut overlay = Overlay::new(&view);
         for command in commands {
-            let now_ms = view.now_ms(&command.collection).expect("so has a collection");
+            let now_ms = view.now_ms(&command.collection).unwrap_or(batch.at_ms);
             let decided = decide(&overlay, command, now_ms);
             let (outcome, entry) = overlay.take(command, None, decided, now_ms);
             outcomes.push(outcome);
@@ -38,7 +39,7 @@ pub(crate) fn run_with(
     Ok(outcomes)
 }
 
-pub(crate) fn run(store: &mut Postgres, commands: &[Command]) -> Result<Vec<Outcome>, Error> {
+pub(crate) fn run<S: Store>(store: &mut S, commands: &[Command]) -> Result<Vec<Outcome>, Error> {
     run_with(store, commands, || {})
 }
 

@@ -126,6 +126,12 @@ impl SqliteArchive {
         changed.map(|_| ()).map_err(|error| sqlite_error(&self.path, "set the epoch", error))
     }
 
+    /// Forgets all kept replies.
+    pub(crate) fn forget_kept(&mut self) -> Result<(), Error> {
+        let deleted = self.connection.execute("DELETE FROM kept", []);
+        deleted.map(|_| ()).map_err(|error| sqlite_error(&self.path, "forget replies", error))
+    }
+
     /// Syncs the log and moves what it has into the file. Where there is no room for that, the log keeps it.
     fn checkpoint(&self, how: &str) -> Result<(), Error> {
         let moved = self.connection.query_row(&format!("PRAGMA wal_checkpoint({how})"), [], |_| Ok(()));

@@ -32,13 +32,19 @@ pub(super) fn load(
             return Ok(Err(error));
         }
     }
+    self::kept(connection, kept)?;
+    Ok(Ok(Loaded { meta, state: loading.state }))
+}
+
+/// Each chunk of kept replies, oldest first.
+pub(super) fn kept(connection: &Connection, visit: &mut dyn FnMut(KeptPlace, &[u8])) -> rusqlite::Result<()> {
     let mut chunks = connection.prepare("SELECT through, part, data FROM kept ORDER BY through, part")?;
     let mut rows = chunks.query([])?;
     while let Some(row) = rows.next()? {
         let place = KeptPlace { through: uint(row.get(0)?), part: row.get(1)? };
-        kept(place, row.get_ref(2)?.as_bytes()?);
+        visit(place, row.get_ref(2)?.as_bytes()?);
     }
-    Ok(Ok(Loaded { meta, state: loading.state }))
+    Ok(())
 }
 
 pub(crate) fn read_meta(connection: &Connection) -> rusqlite::Result<Meta> {

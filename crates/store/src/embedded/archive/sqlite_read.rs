@@ -166,6 +166,25 @@ impl Inspection {
             .map_err(|error| sqlite_error(&self.path, "be read", error))?
     }
 
+    /// How many events there are.
+    pub(crate) fn events(&self) -> Result<u64, Error> {
+        let sql = "SELECT coalesce(sum(events), 0) FROM chunks";
+        let events = self.connection.query_row(sql, [], |row| row.get(0));
+        events.map(uint).map_err(|error| sqlite_error(&self.path, "be read", error))
+    }
+
+    /// Visits each chunk of kept replies, oldest first.
+    pub(crate) fn kept(&self, visit: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+        let mut failed = Ok(());
+        let visited = sqlite_load::kept(&self.connection, &mut |_, data| {
+            if failed.is_ok() {
+                failed = visit(data);
+            }
+        });
+        visited.map_err(|error| sqlite_error(&self.path, "be read", error))?;
+        failed
+    }
+
     /// Rows that belong to no collection, or to one that has no event.
     pub(crate) fn strays(&self) -> Result<u64, Error> {
         let sql = "WITH heads AS (SELECT id FROM collections WHERE seq > 0)
