@@ -5,6 +5,7 @@ mod bench;
 mod nginx;
 mod nodes;
 mod process;
+mod proof;
 mod raffle;
 mod run;
 mod serve;
