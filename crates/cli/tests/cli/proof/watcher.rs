@@ -1,5 +1,6 @@
 //! Somebody who watches over a socket, and goes on with another node where one is gone.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,8 @@ use super::buyer::token;
 
 /// A node that answers nothing for this long is left for another.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// Before the next node is tried: as the SDK does, so that those who come back are no storm.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// What was seen, and by way of which node.
 #[derive(Default)]
@@ -30,7 +33,10 @@ pub(crate) type Shared = Arc<Mutex<Seen>>;
 /// Watches from the first event on, beginning with a node, until it is dropped.
 pub(crate) async fn watch(urls: Arc<[String]>, first: usize, seen: Shared) {
     let bearer = format!("Bearer {}", token("watcher"));
-    for node in (0..urls.len()).cycle().skip(first) {
+    for (tries, node) in (0..urls.len()).cycle().skip(first).enumerate() {
+        if tries > 0 {
+            let _ = timeout(PAUSE, pending::<()>()).await;
+        }
         let since = seen.lock().events.last().map_or(0, |event| event["seq"].as_u64().expect("a number"));
         let address = urls[node].trim_start_matches("http://");
         let url = format!("ws://{address}/v1/collections/ticket/hall/ws?since={since}&epoch=1");
