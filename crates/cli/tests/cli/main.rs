@@ -6,6 +6,7 @@ mod migrate;
 mod nginx;
 mod nodes;
 mod process;
+mod proof;
 mod raffle;
 mod run;
 mod serve;

@@ -17,11 +17,13 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use crate::process::{ADMIN, Server, serve, tenure, text, until};
 
 const SAMPLE: &str = include_str!("../../../../deploy/nginx/tenure.conf");
-const NAME: &str = "tenure.example.com";
+pub(crate) const NAME: &str = "tenure.example.com";
+/// A node's line in it.
+const NODE: &str = "    server 127.0.0.1:8080 max_fails=1 fail_timeout=2s;\n";
 const HERE: [u8; 4] = [127, 0, 0, 1];
 
 /// An nginx with the sample, changed only in what its first lines tell to change.
-struct Nginx {
+pub(crate) struct Nginx {
     process: Child,
     plain: u16,
     secure: u16,
@@ -29,7 +31,8 @@ struct Nginx {
 }
 
 impl Nginx {
-    fn start(folder: &Path, server: &Server) -> Self {
+    /// In front of the servers at these addresses.
+    pub(crate) fn start(folder: &Path, nodes: &[&str]) -> Self {
         let made = rcgen::generate_simple_self_signed([NAME.to_owned(), "localhost".to_owned()])
             .expect("a certificate");
         fs::write(folder.join("cert.pem"), made.cert.pem()).expect("written");
@@ -39,8 +42,10 @@ impl Nginx {
 
         let (plain, secure) = (free_port(), free_port());
         let mut site = SAMPLE.to_owned();
+        let node = |url: &&str| NODE.replace("127.0.0.1:8080", url.trim_start_matches("http://"));
+        let nodes: Vec<String> = nodes.iter().map(node).collect();
         for (sample, here) in [
-            ("server 127.0.0.1:8080 ", format!("server {} ", server.url.trim_start_matches("http://"))),
+            (NODE, nodes.concat()),
             ("listen 80;", format!("listen 127.0.0.1:{plain};")),
             ("listen 443 ", format!("listen 127.0.0.1:{secure} ")),
             ("/etc/tenure/tls/cert.pem", folder.join("cert.pem").display().to_string()),
@@ -54,7 +59,7 @@ impl Nginx {
         let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
         let temporary = temporary.map(|word| format!("{word}_temp_path {at}/{word};")).join(" ");
         let whole = format!(
-            "daemon off; master_process off; pid {at}/pid; error_log {at}/error.log; events {{}}\n\
+            "daemon off; master_process off; pid {at}/pid; error_log {at}/error.log; events {{ worker_connections 4096; }}\n\
              http {{ access_log off; {temporary} include {at}/site.conf; }}\n"
         );
         let main = folder.join("nginx.conf");
@@ -73,7 +78,7 @@ impl Nginx {
     }
 
     /// From one of this machine's own addresses.
-    async fn connect(&self, from: [u8; 4]) -> TlsStream<tokio::net::TcpStream> {
+    pub(crate) async fn connect(&self, from: [u8; 4]) -> TlsStream<tokio::net::TcpStream> {
         let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let config = config.expect("versions").with_root_certificates(self.ca.clone()).with_no_client_auth();
@@ -119,7 +124,7 @@ async fn r25_behind_the_sample_nginx_requests_sessions_and_sockets_work() {
     let mut command = serve(&folder.path().join("data"));
     command.env("TENURE_ADMIN_KEY", ADMIN).env("TENURE_NETWORK_TRUSTED_PROXIES", "127.0.0.1");
     let server = Server::of(command);
-    let nginx = Nginx::start(folder.path(), &server);
+    let nginx = Nginx::start(folder.path(), &[&server.url]);
 
     // A socket, upgraded through TLS and nginx.
     let stream = nginx.connect(HERE).await;

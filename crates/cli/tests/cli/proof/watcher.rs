@@ -1,0 +1,84 @@
+//! Somebody who watches over a socket, and goes on with another node where one is gone.
+
+use std::future::pending;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::{SinkExt, StreamExt};
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+
+use super::buyer::token;
+
+/// A node that answers nothing for this long is left for another.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Before the next node is tried: as the SDK does, so that those who come back are no storm.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// What was seen, and by way of which node.
+#[derive(Default)]
+pub(crate) struct Seen {
+    pub(crate) events: Vec<Value>,
+    pub(crate) at: Vec<Instant>,
+    /// The node that it is connected to, and since when.
+    pub(crate) node: Option<(usize, Instant)>,
+    pub(crate) resumes: u64,
+}
+
+pub(crate) type Shared = Arc<Mutex<Seen>>;
+
+/// Watches from the first event on, beginning with a node, until it is dropped.
+pub(crate) async fn watch(urls: Arc<[String]>, first: usize, seen: Shared) {
+    let bearer = format!("Bearer {}", token("watcher"));
+    for (tries, node) in (0..urls.len()).cycle().skip(first).enumerate() {
+        if tries > 0 {
+            let _ = timeout(PAUSE, pending::<()>()).await;
+        }
+        let since = seen.lock().events.last().map_or(0, |event| event["seq"].as_u64().expect("a number"));
+        let address = urls[node].trim_start_matches("http://");
+        let url = format!("ws://{address}/v1/collections/ticket/hall/ws?since={since}&epoch=1");
+        let mut request = url.into_client_request().expect("a request");
+        request.headers_mut().insert("authorization", bearer.parse().expect("a header"));
+        let opened = async {
+            let stream = tokio::net::TcpStream::connect(address).await.ok()?;
+            Some(tokio_tungstenite::client_async(request, stream).await.ok()?.0)
+        };
+        let Ok(Some(mut socket)) = timeout(PATIENCE, opened).await else { continue };
+        {
+            let mut seen = seen.lock();
+            seen.node = Some((node, Instant::now()));
+            seen.resumes += 1;
+        }
+        loop {
+            // What is silent is asked whether it is there.
+            let message = match timeout(PATIENCE, socket.next()).await {
+                Ok(Some(Ok(message))) => message,
+                Ok(_) => break,
+                Err(_) => {
+                    if socket.send(Message::text(r#"{"type":"ping"}"#)).await.is_err() {
+                        break;
+                    }
+                    match timeout(PATIENCE, socket.next()).await {
+                        Ok(Some(Ok(message))) => message,
+                        _ => break,
+                    }
+                }
+            };
+            let Ok(text) = message.to_text() else { break };
+            let Ok(said) = serde_json::from_str::<Value>(text) else { continue };
+            match said["type"].as_str() {
+                Some("event") => {
+                    let mut seen = seen.lock();
+                    seen.events.push(said["event"].clone());
+                    seen.at.push(Instant::now());
+                }
+                Some("pong" | "lagging") => {}
+                _ => panic!("a watcher misses nothing: {text}"),
+            }
+        }
+        seen.lock().node = None;
+    }
+}
