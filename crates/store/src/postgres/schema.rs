@@ -81,8 +81,10 @@ CREATE TABLE tenure.batches (
 CREATE INDEX batches_by_time ON tenure.batches (at_ms);
 "#;
 
-/// A holder's claims in all collections, the ended ones too, which nobody deletes.
-const SECOND: &str = "CREATE INDEX claims_by_holder ON tenure.claims (holder, collection, number);";
+/// A holder's claims in all collections, the ended ones too, which nobody deletes. `history` is explained in
+/// `history.rs`.
+const SECOND: &str = "CREATE INDEX claims_by_holder ON tenure.claims (holder, collection, number); \
+     ALTER TABLE tenure.meta ADD COLUMN history text;";
 
 /// What a database says of itself.
 pub(super) struct Found {
