@@ -97,7 +97,6 @@ fn raise(shared: &Arc<Shared>, epoch: u64) -> Result<(), Error> {
             .iter()
             .map(|(key, _)| restore_entry(&view, key, epoch, view.now_ms(key).unwrap_or(at_ms)));
         let entries = entries.collect();
-        drop(view);
         writer.commit(Batch { at_ms, entries })?;
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tenure_core::{Fact, Reply, Verb};
 use tenure_store::conformance::{Cut, Outcome, Proxy, Server, command, key, wants_of};
 use tenure_store::postgres::{Options, Postgres};
-use tenure_store::{Error, EventPage, Store};
+use tenure_store::{Error, EventPage, Store, View};
 
 use crate::support::{acquire, checked_events, run, run_with};
 
@@ -144,7 +144,7 @@ fn e09_a_lost_commit_is_found_whoever_works_in_its_other_collections() {
                 let wants = [wants_of(&acquire("lock/b", "ben", &["three"]), None)];
                 let view = other.load(&wants).expect("it is its turn next");
                 let _ = held.recv();
-                drop(view);
+                assert!(view.covers(&key("lock/b")), "and has had it until here");
             });
             let waits = "SELECT count(*) FROM pg_stat_activity \
                          WHERE datname = current_database() AND wait_event_type = 'Lock'";
