@@ -116,6 +116,14 @@ pub trait View: Rows {
     fn kept(&self, key: &ReplyKey) -> Option<Arc<Kept>>;
 }
 
+impl Want {
+    /// A collection, and nothing of it that is known before.
+    pub fn of(collection: &CollectionKey) -> Self {
+        let (items, claims) = (Vec::new(), Vec::new());
+        Self { collection: collection.clone(), items, claims, holder: None, reply: None }
+    }
+}
+
 /// What a command will read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Want {

@@ -72,6 +72,8 @@ pub const KNOWN_HEADS_MAX: usize = 100_000;
 pub const HEAD_AHEAD_MS: i64 = 1_000;
 /// The operator is told of what lasts this often.
 pub const TOLD_AGAIN_MS: u64 = 60_000;
+/// Collections that begin an epoch in one commit: each is locked and read.
+pub const RESTORE_MAX: usize = 1_000;
 /// How long a batch's own row stays: far longer than anyone looks for the answer to its commit.
 pub const BATCH_ROW_MS: i64 = 3_600_000;
 /// Rows that one tidying deletes of each table: a moment's work, so that nobody waits for their locks. While

@@ -159,6 +159,32 @@ impl Server {
         }
     }
 
+    /// What is done by `work` is confirmed and then lost: a standby takes over that never heard of it.
+    pub fn lose(&self, work: impl FnOnce()) {
+        let standby = self.folder.with_extension("standby");
+        let run = |program: &str, arguments: &[&str]| {
+            let done = Command::new(program).args(arguments).args([&self.folder, &standby]).status();
+            assert!(done.is_ok_and(|status| status.success()), "{program} {arguments:?}");
+        };
+        self.kill();
+        run("cp", &["-a"]);
+        self.start_again();
+        work();
+        self.kill();
+        fs::remove_dir_all(&self.folder).expect("the folder goes");
+        fs::rename(&standby, &self.folder).expect("the standby takes its place");
+        let signal = self.folder.join("standby.signal");
+        fs::write(&signal, "").expect("a file");
+        if is_root() {
+            chown(&signal, Some(NOBODY), Some(NOBODY)).expect("a file that is its own");
+        }
+        self.start_again();
+        let mut promote = command(&self.bin.join("pg_ctl"));
+        promote.args(["--silent", "--wait", "--pgdata"]).arg(&self.folder).arg("promote");
+        let promoted = promote.stdin(Stdio::null()).stdout(Stdio::null()).status();
+        assert!(promoted.is_ok_and(|status| status.success()), "it is promoted");
+    }
+
     /// Starts it again after [`Self::kill`].
     pub fn start_again(&self) {
         let mut start = command(&self.bin.join("pg_ctl"));

@@ -170,7 +170,7 @@ fn jump_ahead(dir: &Path, now_ms: i64, progress: &mut Progress<'_>) -> Result<u6
 
 /// The epoch that begins now: its time, so that the same backup can be restored again and again and its
 /// numbers never meet. A clock that says it began before what is there is not believed.
-fn next_epoch(epoch: u64, newest: u64, at_ms: i64) -> u64 {
+pub(crate) fn next_epoch(epoch: u64, newest: u64, at_ms: i64) -> u64 {
     let at = u64::try_from(at_ms).unwrap_or(0);
     if at > epoch && at.saturating_mul(EPOCH_NUMBERS) > newest {
         return at;
@@ -178,7 +178,12 @@ fn next_epoch(epoch: u64, newest: u64, at_ms: i64) -> u64 {
     ((newest + RESTORE_STEP) / EPOCH_NUMBERS + 1).max(epoch + 1)
 }
 
-fn restore_entry(rows: &dyn Rows, key: &tenure_core::CollectionKey, epoch: u64, at_ms: i64) -> Entry {
+pub(crate) fn restore_entry(
+    rows: &dyn Rows,
+    key: &tenure_core::CollectionKey,
+    epoch: u64,
+    at_ms: i64,
+) -> Entry {
     let verb = Verb::Restore { epoch };
     let command = Command { collection: key.clone(), actor: Principal::system(), verb };
     let decision = decide(rows, &command, at_ms).expect("a restore is never refused");

@@ -1,5 +1,7 @@
 //! What happens elsewhere: what time it is, how far collections are, whose deadline comes.
 
+use std::sync::atomic::Ordering;
+
 use tenure_core::CollectionKey;
 use tokio_postgres::types::Type;
 
@@ -34,11 +36,16 @@ pub(super) fn pulse(
                 parameters: vec![(&ahead_ms, Type::INT8), (&limit, Type::INT8), (&test_ms, Type::INT8)],
             },
             Query { sql: HEADS, parameters: vec![(&keys, Type::TEXT_ARRAY)] },
+            Query { sql: "SELECT epoch FROM tenure.meta", parameters: Vec::new() },
             // Last, so that what it says is nearest to when the answer arrives.
             Query { sql: CLOCK, parameters: Vec::new() },
         ],
     )?;
-    let [due, heads, clock] = &answers[..] else { unreachable!("three statements were sent") };
+    let [due, heads, epoch, clock] = &answers[..] else { unreachable!("four statements were sent") };
+    // Another node may have begun one.
+    if let Some(row) = epoch.first() {
+        shared.epoch.fetch_max(uint(row.get(0)), Ordering::AcqRel);
+    }
     let due = due
         .iter()
         .map(|row| Ok(Due { collection: key_of(row.get(0))?, claim: uint(row.get(1)), at_ms: row.get(2) }));

@@ -21,6 +21,8 @@ use crate::{Error, Kept, Map, ReplyKey, Want};
 pub(super) struct Open {
     /// The database's clock, read after the locks.
     pub(super) clock_ms: i64,
+    /// The timeline that is written, if that was asked.
+    timeline: Option<String>,
     pub(super) rows: RefCell<Loaded>,
     /// The first thing that could not be read: nothing that was decided after it may be committed.
     pub(super) failed: RefCell<Option<Error>>,
@@ -72,6 +74,9 @@ const MAKE_HEADS: &str = "INSERT INTO tenure.collections (collection, seq, hash,
 const LOCK_HEADS: &str = "SELECT collection, seq, hash, created_at_ms, at_ms FROM tenure.collections \
      WHERE collection = ANY($1) ORDER BY collection FOR UPDATE";
 pub(super) const CLOCK: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+/// Asked in every batch: behind a pooler a connection outlives the database that it was made to.
+const CLOCK_AND_TIMELINE: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, \
+     left(pg_walfile_name(pg_current_wal_lsn()), 8)";
 
 /// The pairs that the statements take, column by column.
 #[derive(Default)]
@@ -148,12 +153,20 @@ impl Postgres {
             link.wait(link.connect())?
         };
         let known = &self.known;
-        let opened = link.wait(link.in_time(open(&client, &link.options, keys, known, wants)))?;
+        let timeline = if self.raises { None } else { self.shared.timeline() };
+        let opening = open(&client, &link.options, keys, known, (timeline.is_some(), wants));
+        let opened = link.wait(link.in_time(opening))?;
         if opened.is_err() && was_open && client.is_closed() {
             return Err(Error::Conflict { detail: "the connection had ended before it was used".to_owned() });
         }
         // Kept only now: after a failure the state of the transaction is nobody's to guess.
         let (open, locked) = opened?;
+        if timeline.is_some() && open.timeline != timeline {
+            // Another database has taken over: what was locked is let go of with the connection.
+            drop((open, client));
+            super::history::settle(&self.shared)?;
+            return Err(Error::Conflict { detail: "the database was promoted or restored".to_owned() });
+        }
         self.client = Some(client);
         self.shared.tell_of_time(&open);
         if self.known.len() + locked.len() > KNOWN_HEADS_MAX {
@@ -220,7 +233,7 @@ async fn open(
     options: &Options,
     keys: &BTreeSet<CollectionKey>,
     known: &HashSet<CollectionKey>,
-    wants: &[Want],
+    (tells_timeline, wants): (bool, &[Want]),
 ) -> Result<(Open, Vec<CollectionKey>), Error> {
     let begin = begin_sql(options);
     let names: Vec<&str> = keys.iter().map(CollectionKey::as_str).collect();
@@ -234,7 +247,7 @@ async fn open(
     }
     let locked = pipeline.len().wrapping_sub(1);
     let clock = pipeline.len();
-    pipeline.typed(CLOCK, []);
+    pipeline.typed(if tells_timeline { CLOCK_AND_TIMELINE } else { CLOCK }, []);
     let rows = pipeline.len();
     if !names.is_empty() {
         pipeline.typed(ITEMS, [(&asked.items.0, Type::TEXT_ARRAY), (&asked.items.1, Type::TEXT_ARRAY)]);
@@ -253,6 +266,7 @@ async fn open(
     let answers = pipeline.run().await.map_err(|error| failure(&error))?;
     let clock_ms: i64 = answers[clock].first().map_or(0, |row| row.get(0));
     let clock_ms = options.test_ms().unwrap_or(clock_ms);
+    let timeline = answers[clock].first().filter(|_| tells_timeline).map(|row| row.get(1));
     let mut loaded = Loaded::default();
     let mut lasting = Vec::new();
     if !names.is_empty() {
@@ -281,7 +295,7 @@ async fn open(
         loaded.take_policies(policies)?;
         loaded.take_replies(replies)?;
     }
-    Ok((Open { clock_ms, rows: loaded.into(), failed: None.into() }, lasting))
+    Ok((Open { clock_ms, timeline, rows: loaded.into(), failed: None.into() }, lasting))
 }
 
 impl Loaded {

@@ -22,6 +22,7 @@ mod commit;
 mod connect;
 mod due;
 mod hints;
+mod history;
 mod load;
 pub(crate) mod moving;
 mod pipeline;
@@ -33,7 +34,7 @@ mod view;
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -121,13 +122,17 @@ pub struct Postgres {
     open: Option<Open>,
     /// Collections whose head row is there for good.
     known: HashSet<CollectionKey>,
+    /// It begins an epoch, in a history that nobody has taken over yet.
+    raises: bool,
 }
 
 /// What the writers and readers of one process share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     link: Link,
-    epoch: u64,
+    epoch: AtomicU64,
+    /// Which history the data is of, where the database can tell.
+    history: Mutex<Option<String>>,
     /// The highest time that this process knows to be committed.
     high_water_ms: AtomicI64,
     /// When the operator was last told of a collection that is ahead of the clock.
@@ -153,25 +158,36 @@ impl Postgres {
         })?;
         let shared = Shared {
             link,
-            epoch: found.epoch,
+            epoch: AtomicU64::new(found.epoch),
+            history: Mutex::default(),
             high_water_ms: AtomicI64::new(found.high_water_ms),
             told_of_time: Mutex::default(),
             reader: reader::Pool::new(options.readers_max),
             follower: reader::Pool::new(1),
             readiness: reader::Pool::new(1),
         };
-        Ok(Self { shared: Arc::new(shared), client: Some(client), open: None, known: HashSet::new() })
+        let shared = Arc::new(shared);
+        history::begin(&shared, &client)?;
+        Ok(Self { client: Some(client), ..Self::of(shared) })
+    }
+
+    fn of(shared: Arc<Shared>) -> Self {
+        Self { shared, client: None, open: None, known: HashSet::new(), raises: false }
     }
 
     /// One more writer over the same database, with a connection of its own: collections that it works on
     /// don't wait for those of this one.
     #[must_use]
     pub fn another(&self) -> Self {
-        Self { shared: self.shared.clone(), client: None, open: None, known: HashSet::new() }
+        Self::of(self.shared.clone())
     }
 }
 
 impl Shared {
+    fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
     fn reached(&self, at_ms: i64) {
         self.high_water_ms.fetch_max(at_ms, Ordering::AcqRel);
     }
@@ -211,7 +227,7 @@ impl Store for Postgres {
     }
 
     fn epoch(&self) -> u64 {
-        self.shared.epoch
+        self.shared.epoch()
     }
 
     fn reader(&self) -> Arc<dyn Reader> {

@@ -140,7 +140,7 @@ async fn ask(
 
 impl Reader for PostgresReader {
     fn epoch(&self) -> u64 {
-        self.shared.epoch
+        self.shared.epoch()
     }
 
     fn ready(&self) -> Result<(), Error> {
@@ -350,7 +350,7 @@ impl Reader for PostgresReader {
         let items = items.iter().map(|row| decode(row.get(0), "an item").map(Arc::new));
         let claims = claims.iter().map(|row| decode(row.get(0), "a claim").map(Arc::new));
         Ok(Some(Snapshot {
-            epoch: self.shared.epoch,
+            epoch: self.shared.epoch(),
             head: Arc::new(head),
             items: items.collect::<Result<_, Error>>()?,
             claims: claims.collect::<Result<_, Error>>()?,

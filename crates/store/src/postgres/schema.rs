@@ -82,9 +82,10 @@ CREATE INDEX batches_by_time ON tenure.batches (at_ms);
 "#;
 
 /// A holder's claims in all collections, the ended ones too, which nobody deletes. A name of its own and a mark: what a
-/// move must know of both its ends.
+/// move must know of both its ends. `history` is explained in `history.rs`.
 const SECOND: &str = "CREATE INDEX claims_by_holder ON tenure.claims (holder, collection, number);
-ALTER TABLE tenure.meta ADD COLUMN store uuid NOT NULL DEFAULT gen_random_uuid(), ADD COLUMN mark text;";
+ALTER TABLE tenure.meta ADD COLUMN store uuid NOT NULL DEFAULT gen_random_uuid(), ADD COLUMN mark text,
+    ADD COLUMN history text;";
 
 /// What a database says of itself.
 pub(super) struct Found {

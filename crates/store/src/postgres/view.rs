@@ -161,7 +161,7 @@ impl<'a> PostgresView<'a> {
 
 impl Rows for PostgresView<'_> {
     fn epoch(&self) -> u64 {
-        self.store.shared.epoch
+        self.store.shared.epoch()
     }
 
     fn policy(&self, kind: &str) -> Option<Arc<Policy>> {

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use tenure_core::{Reply, Verb};
-use tenure_store::conformance::{Cut, Proxy, Server, command, key, wants_of};
+use tenure_core::{Fact, Reply, Verb};
+use tenure_store::conformance::{Cut, Outcome, Proxy, Server, command, key, wants_of};
 use tenure_store::postgres::{Options, Postgres};
-use tenure_store::{Error, Store};
+use tenure_store::{Error, EventPage, Store, View};
 
 use crate::support::{acquire, checked_events, run, run_with};
 
@@ -144,7 +144,7 @@ fn e09_a_lost_commit_is_found_whoever_works_in_its_other_collections() {
                 let wants = [wants_of(&acquire("lock/b", "ben", &["three"]), None)];
                 let view = other.load(&wants).expect("it is its turn next");
                 let _ = held.recv();
-                drop(view);
+                assert!(view.covers(&key("lock/b")), "and has had it until here");
             });
             let waits = "SELECT count(*) FROM pg_stat_activity \
                          WHERE datname = current_database() AND wait_event_type = 'Lock'";
@@ -173,4 +173,44 @@ fn e09_a_commit_that_the_database_is_not_sure_of_is_looked_for() {
     );
     let error = run(&mut store, &[acquire("lock/a", "ana", &["one"])]).expect_err("did not happen");
     assert!(matches!(&error, Error::Conflict { detail } if detail.contains("lost")), "{error}");
+}
+
+/// A standby takes over that lacks what was confirmed: no token and no number is given out twice, by nodes that
+/// were there before as by others, and whoever has a cursor into what was lost is told to start anew.
+#[test]
+fn i02_after_a_takeover_that_lost_commits_no_token_repeats() {
+    let server = Server::start();
+    let url = server.database();
+    let mut store = Postgres::open(&url, &Options::default()).expect("opens");
+    let token = |outcomes: Vec<Outcome>| match &outcomes[0] {
+        Ok(Reply::Acquired { claim, .. }) => claim.token,
+        other => panic!("{other:?}"),
+    };
+    let get = |store: &mut Postgres, collection: &str, item: &str| {
+        token(run(store, &[acquire(collection, "ana", &[item])]).expect("commits"))
+    };
+    get(&mut store, "lock/a", "kept");
+    let mut lost = Vec::new();
+    server.lose(|| {
+        let mut store = Postgres::open(&url, &Options::default()).expect("opens");
+        lost = ["one", "two", "three"].map(|item| get(&mut store, "lock/a", item)).to_vec();
+        lost.push(get(&mut store, "lock/new", "one"));
+    });
+    let (newest, reader) = (lost.iter().copied().max().unwrap_or(0), store.reader());
+    assert_eq!((reader.epoch(), newest), (1, 5));
+    // The node that was there before, in what was there and in what is made anew.
+    for (collection, item) in [("lock/a", "one"), ("lock/new", "one"), ("lock/a", "two")] {
+        assert!(get(&mut store, collection, item) > newest, "{collection}");
+    }
+    let epoch = reader.epoch();
+    assert!(epoch > 1);
+    assert!(matches!(reader.events(&key("lock/a"), 5, 10), Ok(EventPage::Resync { .. })), "it was lost");
+    let Ok(EventPage::Events(events)) = reader.events(&key("lock/a"), 2, 10) else { panic!("it is there") };
+    assert!(
+        events.first().is_some_and(|first| matches!(first.event.fact, Fact::Restored { from_seq: 2, .. }))
+    );
+    // Once, whoever comes after.
+    let mut other = Postgres::open(&url, &Options::default()).expect("opens");
+    let next = get(&mut other, "lock/a", "three");
+    assert_eq!((other.epoch(), next), (epoch, events.last().map_or(0, |last| last.event.seq) + 1));
 }

@@ -99,4 +99,6 @@ fn r26_a_schema_that_was_made_for_the_user_is_enough() {
         let mut store = Postgres::open(&url, &Options::default()).expect("opens");
         run(&mut store, &[acquire("lock/a", "ana", &[item])]).expect("commits");
     }
+    let history = "SELECT history LIKE '_%/00000001' FROM tenure.meta";
+    assert_eq!(server.ask(name, history).as_deref(), Some("t"), "nor does it need more to know its history");
 }

@@ -1,0 +1,109 @@
+//! Which history the data is of. A database that takes over from another, or that was restored, may lack what
+//! was confirmed before: its numbers and tokens would be given out a second time, and nobody would notice. Each
+//! takeover begins a timeline of PostgreSQL's, so the one that the data was written in is kept beside it. The
+//! first node that meets another begins an epoch, as a restore does: every collection goes on from numbers that
+//! nobody can have used, and whoever has a cursor from before starts anew.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio_postgres::Client;
+use tokio_postgres::types::Type;
+
+use super::connect::failure;
+use super::load::CLOCK;
+use super::rows::{int, uint};
+use super::{Postgres, Shared};
+use crate::embedded::backup::{next_epoch, restore_entry};
+use crate::limits::RESTORE_MAX;
+use crate::{Batch, Error, Store, View, Want};
+
+/// The cluster, and which of its timelines is written now.
+const HERE: &str = "SELECT (SELECT system_identifier::text FROM pg_control_system()) || '/' || \
+     left(pg_walfile_name(pg_current_wal_lsn()), 8)";
+
+/// Looks which history this is, where the database can tell.
+pub(super) fn begin(shared: &Arc<Shared>, client: &Client) -> Result<(), Error> {
+    let link = &shared.link;
+    match link.wait(link.in_time(client.query_typed_one(HERE, &[])))? {
+        Ok(_) => settle(shared),
+        // Functions that it does not have, or not for this user.
+        Err(error) if error.code().is_some_and(|code| matches!(&code.code()[..2], "0A" | "42" | "55")) => {
+            tracing::warn!(%error, "this database does not tell its timeline: after a takeover that lost commits \
+                tokens may repeat");
+            Ok(())
+        }
+        Err(error) => Err(failure(&error)),
+    }
+}
+
+/// Takes over the history that is kept, and begins an epoch where the database is of another.
+pub(super) fn settle(shared: &Arc<Shared>) -> Result<(), Error> {
+    let link = &shared.link;
+    let (lock_ms, statement_ms) = (link.options.lock_ms, link.options.statement_ms);
+    // One node at a time; the others wait for its row, and then find that it is done.
+    let begin = format!(
+        "BEGIN; SET LOCAL lock_timeout = {lock_ms}; SET LOCAL statement_timeout = {statement_ms}; \
+         SET LOCAL idle_in_transaction_session_timeout = 0"
+    );
+    let look = format!(
+        "SELECT m.epoch, m.history, ({HERE}), ({CLOCK}), (SELECT coalesce(max(seq), 0) FROM tenure.collections) \
+         FROM tenure.meta m FOR UPDATE OF m"
+    );
+    let (client, row) = link.wait(async {
+        let client = link.connect().await?;
+        let row = async {
+            client.batch_execute(&begin).await?;
+            client.query_typed_one(&look, &[]).await
+        };
+        let row = link.in_time(row).await?.map_err(|error| failure(&error))?;
+        Ok::<_, Error>((client, row))
+    })?;
+    let (mut epoch, kept, here): (u64, Option<String>, String) = (uint(row.get(0)), row.get(1), row.get(2));
+    if kept.as_ref().is_some_and(|kept| *kept != here) {
+        epoch = next_epoch(epoch, uint(row.get(4)), row.get(3));
+        tracing::error!(
+            epoch,
+            "the database was promoted or restored, and may have lost what it had confirmed: a new epoch begins"
+        );
+        raise(shared, epoch)?;
+    }
+    let keep = "UPDATE tenure.meta SET epoch = $1, history = $2 WHERE history IS DISTINCT FROM $2";
+    let kept = link.wait(link.in_time(async {
+        client.execute_typed(keep, &[(&int(epoch), Type::INT8), (&here, Type::TEXT)]).await?;
+        client.batch_execute("COMMIT").await
+    }))?;
+    kept.map_err(|error| failure(&error))?;
+    shared.epoch.store(epoch, Ordering::Release);
+    *shared.history.lock() = Some(here);
+    Ok(())
+}
+
+/// A restore in every collection, some at a time. What a crash leaves is done again, with a later epoch.
+fn raise(shared: &Arc<Shared>, epoch: u64) -> Result<(), Error> {
+    let mut writer = Postgres::of(shared.clone());
+    writer.raises = true;
+    let reader = writer.follower();
+    let mut after = None;
+    loop {
+        let page = reader.collections(after.as_ref(), RESTORE_MAX)?;
+        let Some((last, _)) = page.rows.last() else { return Ok(()) };
+        after = Some(last.clone());
+        let wants: Vec<Want> = page.rows.iter().map(|(key, _)| Want::of(key)).collect();
+        let view = writer.load(&wants)?;
+        let at_ms = view.clock_ms().unwrap_or(0);
+        let entries = page
+            .rows
+            .iter()
+            .map(|(key, _)| restore_entry(&view, key, epoch, view.now_ms(key).unwrap_or(at_ms)));
+        let entries = entries.collect();
+        writer.commit(Batch { at_ms, entries })?;
+    }
+}
+
+impl Shared {
+    /// The timeline that is known to be written, if the database can tell.
+    pub(super) fn timeline(&self) -> Option<String> {
+        self.history.lock().as_ref().and_then(|history| history.rsplit('/').next()).map(str::to_owned)
+    }
+}
