@@ -28,6 +28,7 @@ mod pipeline;
 mod reader;
 mod rows;
 mod schema;
+mod tls;
 mod view;
 
 use std::collections::HashSet;

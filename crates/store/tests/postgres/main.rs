@@ -5,6 +5,7 @@ mod migrations;
 mod moving;
 mod pooler;
 mod support;
+mod tls;
 mod writers;
 
 use std::cell::RefCell;
