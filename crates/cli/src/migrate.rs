@@ -132,7 +132,7 @@ impl Shown {
             self.end();
             (self.step, self.tenths) = (Some(step), 0);
             self.bar = Some(bar(name(step), total));
-            self.line(step, 0);
+            line(step, 0);
         }
         if let Some(bar) = &self.bar {
             bar.set_length(total);
@@ -141,13 +141,7 @@ impl Shown {
         let tenths = done.saturating_mul(10) / total;
         if tenths > self.tenths {
             self.tenths = tenths;
-            self.line(step, tenths);
-        }
-    }
-
-    fn line(&self, step: Step, tenths: u64) {
-        if !std::io::stderr().is_terminal() {
-            eprintln!("{} {} %", name(step), tenths * 10);
+            line(step, tenths);
         }
     }
 
@@ -155,6 +149,12 @@ impl Shown {
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
+    }
+}
+
+fn line(step: Step, tenths: u64) {
+    if !std::io::stderr().is_terminal() {
+        eprintln!("{} {} %", name(step), tenths * 10);
     }
 }
 

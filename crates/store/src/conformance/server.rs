@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -45,17 +45,26 @@ impl Server {
 
     /// A server for one test, which may do with it what it likes.
     pub fn start() -> Self {
+        Self::start_as(None)
+    }
+
+    /// The same, and it speaks TLS to whoever asks for it, with this certificate and its key.
+    pub fn start_with_tls(certificate: &str, key: &str) -> Self {
+        Self::start_as(Some([("server.crt", certificate), ("server.key", key)]))
+    }
+
+    fn start_as(tls: Option<[(&str, &str); 2]>) -> Self {
         let bin = programs();
         // What a test was killed over may have left its port to somebody else.
         for _ in 0..5 {
-            if let Some(server) = Self::try_start(&bin) {
+            if let Some(server) = Self::try_start(&bin, tls) {
                 return server;
             }
         }
         panic!("PostgreSQL did not start; its programs are in {}", bin.display());
     }
 
-    fn try_start(bin: &Path) -> Option<Self> {
+    fn try_start(bin: &Path, tls: Option<[(&str, &str); 2]>) -> Option<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("tenure-postgres-{}-{count}", std::process::id()));
@@ -78,10 +87,21 @@ impl Server {
         assert!(made.is_ok_and(|status| status.success()), "initdb failed in {}", folder.display());
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
         let port = port.expect("a free port").port();
-        let options = format!(
+        let mut options = format!(
             "-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories= -c fsync=on \
              -c max_connections=200 -c shared_buffers=64MB -c max_wal_size=256MB"
         );
+        for (name, text) in tls.into_iter().flatten() {
+            let path = folder.join(name);
+            fs::write(&path, text).expect("a file for PostgreSQL");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("a file of its own");
+            if is_root() {
+                chown(&path, Some(NOBODY), Some(NOBODY)).expect("a file that is its own");
+            }
+        }
+        if tls.is_some() {
+            options += " -c ssl=on -c ssl_cert_file=server.crt -c ssl_key_file=server.key";
+        }
         let server =
             Self { bin: bin.to_owned(), folder, port, options, next: AtomicU64::new(0), keeper: None };
         server.keep()

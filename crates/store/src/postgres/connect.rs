@@ -11,15 +11,16 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 use tokio_postgres::config::{ChannelBinding, Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::tls::NoTlsStream;
-use tokio_postgres::{Client, Config, Connection, NoTls, Socket};
+use tokio_postgres::{Client, Config, Connection, Socket};
 
 use super::Options;
+use super::tls::{Asked, Tls, TlsStream};
 use crate::Error;
 
 /// Where the database is, and the threads that talk to it.
 pub(super) struct Link {
     config: Config,
+    tls: Tls,
     /// Host and name, for people.
     label: String,
     pub(super) options: Options,
@@ -29,16 +30,15 @@ pub(super) struct Link {
 
 impl Link {
     pub(super) fn new(url: &str, options: &Options) -> Result<Self, Error> {
+        let (url, asked) = Asked::split(url)?;
         // The parser's own words may repeat what it was given, a password for one.
         let mut config: Config = url.parse().map_err(|_| Error::Unsupported {
             detail: "the database's address is not of the form postgres://user:password@host:port/database"
                 .to_owned(),
         })?;
-        if config.get_ssl_mode() == SslMode::Require {
-            let detail = "the database's address asks for TLS, which this program does not speak to it yet";
-            return Err(Error::Unsupported { detail: detail.to_owned() });
-        }
-        config.ssl_mode(SslMode::Disable).channel_binding(ChannelBinding::Disable);
+        let tls = Tls::new(&asked)?;
+        let mode = if asked.is_on { SslMode::Require } else { SslMode::Disable };
+        config.ssl_mode(mode).channel_binding(ChannelBinding::Disable);
         // Of several hosts the one that writes: a standby would refuse every batch, and show readers the past.
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         config.connect_timeout(Duration::from_millis(options.connect_ms));
@@ -59,7 +59,7 @@ impl Link {
                 source,
             })?;
         let label = label(&config);
-        Ok(Self { config, label, options: options.clone(), runtime: Some(runtime) })
+        Ok(Self { config, tls, label, options: options.clone(), runtime: Some(runtime) })
     }
 
     /// Host and name, without what is secret.
@@ -80,9 +80,9 @@ impl Link {
     }
 
     /// A connection that somebody else drives.
-    pub(super) async fn connect_raw(&self) -> Result<(Client, Connection<Socket, NoTlsStream>), Error> {
+    pub(super) async fn connect_raw(&self) -> Result<(Client, Connection<Socket, TlsStream>), Error> {
         let limit = Duration::from_millis(self.options.connect_ms);
-        let connected = tokio::time::timeout(limit, self.config.connect(NoTls)).await;
+        let connected = tokio::time::timeout(limit, self.config.connect(self.tls.clone())).await;
         match connected {
             Ok(Ok(pair)) => Ok(pair),
             Ok(Err(error)) => Err(away(&error)),

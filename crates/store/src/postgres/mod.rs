@@ -30,6 +30,7 @@ mod reader;
 mod rows;
 mod schema;
 mod tidy;
+mod tls;
 mod view;
 
 use std::collections::HashSet;

@@ -6,6 +6,7 @@ mod moving;
 mod plans;
 mod pooler;
 mod support;
+mod tls;
 mod writers;
 
 use std::cell::RefCell;

@@ -2,11 +2,11 @@
 
 use std::sync::Barrier;
 
-use tenure_store::Error;
-use tenure_store::conformance::Server;
+use tenure_store::conformance::{Server, key};
 use tenure_store::postgres::{Options, Postgres};
+use tenure_store::{Error, Store};
 
-use crate::support::{acquire, run};
+use crate::support::{acquire, checked_events, run};
 
 #[test]
 fn r26_ten_nodes_that_start_at_once_migrate_once() {
@@ -35,6 +35,51 @@ fn r26_ten_nodes_that_start_at_once_migrate_once() {
     assert_eq!(ask("SELECT string_agg(version::text, ',' ORDER BY version) FROM tenure.migrations"), "1,2");
     assert_eq!(ask("SELECT version FROM tenure.schema"), "2");
     assert_eq!(ask("SELECT count(*) FROM tenure.events WHERE collection = 'lock/a'"), "11");
+}
+
+/// What version 2 added, taken away again: the tables as version 1 made them, with what was written since.
+const AS_VERSION_1: &str = "ALTER TABLE tenure.meta DROP COLUMN store, DROP COLUMN mark; \
+     DELETE FROM tenure.migrations WHERE version > 1; UPDATE tenure.schema SET version = 1";
+
+#[test]
+fn r26_ten_nodes_that_start_at_once_bring_a_used_database_of_version_1_up_to_date() {
+    let server = Server::shared();
+    let url = server.database();
+    let name = url.rsplit('/').next().expect("a name");
+    let mut store = Postgres::open(&url, &Options::default()).expect("opens");
+    let items: Vec<String> = (0..50).map(|item| format!("item-{item}")).collect();
+    let items: Vec<&str> = items.iter().map(String::as_str).collect();
+    let held = run(&mut store, &[acquire("lock/a", "ana", &items)]).expect("commits");
+    assert!(held[0].is_ok(), "{held:?}");
+    drop(store);
+    server.run(name, AS_VERSION_1);
+    let fresh = server.database();
+    let columns = "SELECT string_agg(column_name, ',' ORDER BY ordinal_position) \
+                   FROM information_schema.columns WHERE table_schema = 'tenure' AND table_name = 'meta'";
+    assert_eq!(server.ask(name, columns).as_deref(), Some("one,epoch,high_water_ms"));
+    let (together, address) = (Barrier::new(10), &url);
+    std::thread::scope(|scope| {
+        for node in 0..10 {
+            let together = &together;
+            scope.spawn(move || {
+                together.wait();
+                let mut store = Postgres::open(address, &Options::default()).expect("opens");
+                let (mine, taken) = (format!("new-{node}"), "item-7");
+                let outcomes = run(&mut store, &[acquire("lock/a", "bruno", &[&mine])]).expect("commits");
+                assert!(outcomes[0].is_ok(), "{outcomes:?}");
+                let outcomes = run(&mut store, &[acquire("lock/a", "bruno", &[taken])]).expect("commits");
+                assert!(outcomes[0].is_err(), "ana holds it still: {outcomes:?}");
+            });
+        }
+    });
+    let ask = |sql: &str| server.ask(name, sql).expect("a row");
+    assert_eq!(ask("SELECT string_agg(version::text, ',' ORDER BY version) FROM tenure.migrations"), "1,2");
+    assert_eq!(ask("SELECT count(*) FROM tenure.items"), "60");
+    checked_events(&*Postgres::open(&url, &Options::default()).expect("opens").reader(), &key("lock/a"));
+    // As if it had been made today.
+    drop(Postgres::open(&fresh, &Options::default()).expect("opens"));
+    let fresh = fresh.rsplit('/').next().expect("a name");
+    assert_eq!(server.ask(fresh, columns), server.ask(name, columns));
 }
 
 #[test]
