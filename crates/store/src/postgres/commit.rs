@@ -14,6 +14,7 @@ use super::connect::{failure, is_certain};
 use super::load::{begin_sql, lock};
 use super::pipeline::{Column, Pipeline, bodies, bytes, numbers, texts};
 use super::rows::{encode, int, items_text, state_code};
+use super::session::{Session, Typed};
 use crate::limits::RESOLVE_PAUSE_MS;
 use crate::{Batch, Error, Kept, ReplyKey};
 
@@ -44,6 +45,42 @@ const FIND_BATCH: &str = "SELECT 1 FROM tenure.batches WHERE collection = $1 AND
 /// Heads that were made to be locked, and that no event came to.
 const DROP_HEADS: &str = "DELETE FROM tenure.collections WHERE collection = ANY($1) AND seq = 0";
 const PUT_TIME: &str = "UPDATE tenure.meta SET high_water_ms = greatest(high_water_ms, $1)";
+
+/// What most batches write, planned once for each connection.
+pub(super) const PREPARED: &[Typed] = &[
+    (PUT_HEADS, &[Type::TEXT_ARRAY, Type::INT8_ARRAY, Type::BYTEA_ARRAY, Type::INT8_ARRAY, Type::INT8]),
+    (PUT_TIMES, &[Type::TEXT_ARRAY, Type::INT8]),
+    (
+        PUT_EVENTS,
+        &[
+            Type::TEXT_ARRAY,
+            Type::INT8_ARRAY,
+            Type::INT8_ARRAY,
+            Type::TEXT_ARRAY,
+            Type::TEXT_ARRAY,
+            Type::TEXT_ARRAY,
+            Type::BYTEA_ARRAY,
+            Type::BYTEA_ARRAY,
+        ],
+    ),
+    (PUT_ITEMS, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::INT8_ARRAY, Type::BYTEA_ARRAY]),
+    (
+        PUT_CLAIMS,
+        &[
+            Type::TEXT_ARRAY,
+            Type::INT8_ARRAY,
+            Type::TEXT_ARRAY,
+            Type::INT2_ARRAY,
+            Type::INT8_ARRAY,
+            Type::BYTEA_ARRAY,
+        ],
+    ),
+    (
+        PUT_REPLIES,
+        &[Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::INT8_ARRAY, Type::BYTEA_ARRAY],
+    ),
+    (PUT_BATCH, &[Type::TEXT, Type::BYTEA, Type::INT8]),
+];
 
 /// A batch as columns: of each row only what it is in the end, since a statement may touch it once.
 #[derive(Default)]
@@ -145,7 +182,7 @@ impl Postgres {
         let link = &self.shared.link;
         let client = match self.client.take().filter(|client| !client.is_closed()) {
             Some(client) => client,
-            None => link.wait(link.connect())?,
+            None => link.wait(link.connect())?.into(),
         };
         let moved = link.wait(link.in_time(client.execute_typed(PUT_TIME, &[(&at_ms, Type::INT8)])))?;
         moved.map_err(|error| failure(&error))?;
@@ -169,7 +206,7 @@ impl Postgres {
             let found = link.wait(async {
                 let client = link.connect().await?;
                 let found = link.in_time(find(&client, &begin_sql(&link.options), touched, id)).await??;
-                Ok::<_, Error>((client, found))
+                Ok::<_, Error>((Session::from(client), found))
             });
             match found {
                 Ok((client, found)) => {
@@ -203,10 +240,10 @@ async fn find(
     Ok(answers.iter().rev().nth(1).is_some_and(|found| !found.is_empty()))
 }
 
-async fn write(client: &Client, columns: &Columns, at_ms: i64, id: &[u8; 16], unused: &[&str]) -> Ended {
+async fn write(session: &Session, columns: &Columns, at_ms: i64, id: &[u8; 16], unused: &[&str]) -> Ended {
     let first = columns.touched.first().map_or("", CollectionKey::as_str);
     let id = &id[..];
-    let mut pipeline = Pipeline::new(client);
+    let mut pipeline = Pipeline::on(session);
     columns.put_heads(&mut pipeline, at_ms);
     columns.put_events(&mut pipeline);
     columns.put_items(&mut pipeline);

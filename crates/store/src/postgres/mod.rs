@@ -15,8 +15,9 @@
 //! ```
 //!
 //! Both halves are sent as one pipeline each, so a batch costs two round trips however large it is. Heads
-//! are always locked in the order of their keys, so two batches never wait for each other in a circle. No
-//! statement is prepared by name and nothing is set for a session: PgBouncer in transaction mode works.
+//! are always locked in the order of their keys, so two batches never wait for each other in a circle.
+//! Nothing is set for a session, and statements are prepared by name only where no pooler is between
+//! (`session`): PgBouncer in transaction mode works.
 
 mod commit;
 mod connect;
@@ -27,17 +28,17 @@ mod pipeline;
 mod reader;
 mod rows;
 mod schema;
+mod session;
 mod view;
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-
-use tokio_postgres::Client;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use connect::Link;
 use load::Open;
 use reader::PostgresReader;
+use session::Session;
 pub use view::PostgresView;
 
 use crate::{Batch, Error, Reader, Store, Want};
@@ -58,6 +59,8 @@ pub struct Options {
     pub readers_max: usize,
     /// How old the operator's figures may be: counting reads whole tables.
     pub stats_ms: u64,
+    /// Prepare statements by name, unless a pooler is found to be between.
+    pub prepare: bool,
     /// The time, for tests that move it by hand. Everyone else goes by the database's.
     #[cfg(feature = "conformance")]
     pub clock: Option<TestClock>,
@@ -95,6 +98,7 @@ impl Default for Options {
             resolve_ms: RESOLVE_MS,
             readers_max: READERS_MAX,
             stats_ms: STATS_MS,
+            prepare: true,
             #[cfg(feature = "conformance")]
             clock: None,
         }
@@ -105,7 +109,7 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct Postgres {
     shared: Arc<Shared>,
-    client: Option<Client>,
+    client: Option<Session>,
     /// The transaction that a load began.
     open: Option<Open>,
     /// Collections whose head row is there for good.
@@ -120,6 +124,8 @@ pub(crate) struct Shared {
     /// The highest time that this process knows to be committed.
     high_water_ms: AtomicI64,
     reader: reader::Pool,
+    /// No pooler was found between us and the database, so statements can have names.
+    direct: AtomicBool,
 }
 
 impl Postgres {
@@ -136,8 +142,9 @@ impl Postgres {
             epoch: found.epoch,
             high_water_ms: AtomicI64::new(found.high_water_ms),
             reader: reader::Pool::new(options),
+            direct: AtomicBool::new(options.prepare),
         };
-        Ok(Self { shared: Arc::new(shared), client: Some(client), open: None, known: HashSet::new() })
+        Ok(Self { shared: Arc::new(shared), client: Some(client.into()), open: None, known: HashSet::new() })
     }
 
     /// One more writer over the same database, with a connection of its own: collections that it works on
