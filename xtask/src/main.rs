@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use xtask::cargo::Workspace;
 use xtask::run::Options;
-use xtask::{cargo, house, plan, run};
+use xtask::{bench, cargo, house, plan, run};
 
 const HELP: &str = "\
 The project's tasks.
@@ -16,6 +16,8 @@ usage: cargo xtask <task>
   house                         check the house rules alone
   layers                        check which crate depends on which, alone
   fix                           let clippy and rustfmt mend what they can
+  bench [--quick] [option …]    measure Tenure beside Redis, etcd, PostgreSQL row locks and the classic ticketing
+                                stack, and write what came of it to bench/runs/<date>; --help for its options
   help                          this text";
 
 fn main() -> ExitCode {
@@ -35,6 +37,7 @@ fn task(arguments: &[&str]) -> Result<(), String> {
         ["test", rest @ ..] => run::test(&Workspace::read()?, &Options::parse(rest)?),
         ["house"] => house::report(&house::check(&Workspace::read()?)?),
         ["layers"] => house::report(&house::check_layers(&Workspace::read()?)),
+        ["bench", rest @ ..] => bench::run(&Workspace::read()?, rest),
         ["fix"] => {
             cargo::run(&[
                 "clippy",

@@ -47,8 +47,11 @@ const LAYERS: &[Layer] = &[
             "tenure-apps",
             "tenure-server",
             "tenure-client",
+            "tenure-load",
         ],
     ),
+    // What measures Tenure must not be made of it.
+    layer("tenure-load", &[]),
     layer("xtask", &[]),
 ];
 
