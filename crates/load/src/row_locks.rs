@@ -241,7 +241,9 @@ impl Connection {
                     client.execute(&self.put_event, &of_event),
                     client.execute(&self.commit, &[]),
                 );
-                (taken?, told?, committed?);
+                taken?;
+                told?;
+                committed?;
                 claim?.get(0)
             }
         };
@@ -283,7 +285,10 @@ impl Connection {
                     client.execute(&self.put_event, &of_event),
                     client.execute(&self.commit, &[]),
                 );
-                (ended?, freed?, told?, committed?);
+                ended?;
+                freed?;
+                told?;
+                committed?;
             }
         }
         Ok(())

@@ -118,7 +118,9 @@ impl Peers {
         }
         // Rounds of the same design begin elsewhere.
         let mut dice = Dice::new(callers.len() as u64 + per_claim);
-        callers.iter_mut().for_each(|caller| caller.dice = Dice::new(dice.below(u64::from(u32::MAX)) + 1));
+        for caller in &mut callers {
+            caller.dice = Dice::new(dice.below(u64::from(u32::MAX)) + 1);
+        }
         Ok(callers)
     }
 
@@ -138,7 +140,8 @@ impl Peers {
             Design::Ticketing => {
                 let redis = self.everysec.as_ref().ok_or(missing)?;
                 let locks = Locks::connect(redis.port, How::OneByOne).await?;
-                Way::Ticketing(locks, Seller::connect(&self.postgres.as_ref().ok_or(missing)?.url).await?)
+                let seller = Seller::connect(&self.postgres.as_ref().ok_or(missing)?.url).await?;
+                Way::Ticketing(locks, Box::new(seller))
             }
             Design::RowLocks => return Err("row locks have a pool".into()),
         })

@@ -23,7 +23,7 @@ pub(crate) enum Way {
     RedisPipelined(Locks),
     Etcd(Leases),
     /// The classic ticketing stack: locks in Redis, the sale in PostgreSQL.
-    Ticketing(Locks, Seller),
+    Ticketing(Locks, Box<Seller>),
 }
 
 /// A caller claims items of its own share and releases them, again and again.

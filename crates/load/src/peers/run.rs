@@ -124,13 +124,12 @@ impl Run<'_> {
         let progress = bar("throughput", cells.len() as u64 * u64::from(self.options.rounds));
         for round in 0..self.options.rounds {
             for (design, per_claim, callers) in &mut cells {
-                let measured = match (&*design, &rows) {
-                    (Design::RowLocks, Some(rows)) => self.transactions(rows, connections, *per_claim)?,
-                    _ => {
-                        let (measured, back) = self.closed(std::mem::take(callers), None)?;
-                        *callers = back;
-                        measured
-                    }
+                let measured = if let (Design::RowLocks, Some(rows)) = (&*design, &rows) {
+                    self.transactions(rows, connections, *per_claim)?
+                } else {
+                    let (measured, back) = self.closed(std::mem::take(callers), None)?;
+                    *callers = back;
+                    measured
                 };
                 self.note(
                     ("throughput", *design, *per_claim),
