@@ -5,6 +5,7 @@
 //!
 //! Deliberately absent: any crate of the workspace. The tasks must build and run while those do not.
 
+pub mod bench;
 pub mod cargo;
 pub mod counts;
 pub mod house;

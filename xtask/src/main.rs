@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use xtask::cargo::Workspace;
 use xtask::run::Options;
-use xtask::{cargo, counts, house, package, plan, run, soak};
+use xtask::{bench, cargo, counts, house, package, plan, run, soak};
 
 const HELP: &str = "\
 The project's tasks.
@@ -19,6 +19,8 @@ usage: cargo xtask <task>
   house                         check the house rules alone
   layers                        check which crate depends on which, alone
   fix                           let clippy and rustfmt mend what they can
+  bench [--quick] [option …]    measure Tenure beside Redis, etcd, PostgreSQL row locks and the classic ticketing
+                                stack, and write what came of it to bench/runs/<date>; --help for its options
   help                          this text";
 
 fn main() -> ExitCode {
@@ -41,6 +43,7 @@ fn task(arguments: &[&str]) -> Result<(), String> {
         ["package"] => package::release(&Workspace::read()?),
         ["house"] => house::report(&house::check(&Workspace::read()?)?),
         ["layers"] => house::report(&house::check_layers(&Workspace::read()?)),
+        ["bench", rest @ ..] => bench::run(&Workspace::read()?, rest),
         ["fix"] => {
             cargo::run(&[
                 "clippy",

@@ -112,6 +112,42 @@ fn offer_promtool(target: &Path) {
     }
 }
 
+/// What `cargo xtask bench` measures beside Tenure. Whoever cannot be had is named, and it goes on without.
+/// Answers where etcd is, if not on the path.
+pub fn provide_peers(target: &Path) -> Option<PathBuf> {
+    let installed: &[Tool] = &[
+        Tool { command: "redis-server", package: "redis-server", proof: &["--version"] },
+        Tool { command: "pg_ctlcluster", package: "postgresql", proof: &[] },
+    ];
+    for tool in installed.iter().filter(|tool| !is_there(tool)) {
+        let got = is_root()
+            && find("apt-get").is_some()
+            && apt_get(&["update"]).is_ok()
+            && apt_get(&["install", "-y", "--no-install-recommends", tool.package]).is_ok();
+        if !got {
+            println!("without {}: on Debian, as root, apt-get install {}", tool.command, tool.package);
+        }
+    }
+    if find("etcd").is_some() {
+        return None;
+    }
+    // One program without libraries: unpacked and not installed, since installing it starts a service.
+    let folder = target.join("tools/etcd");
+    let program = folder.join("usr/bin/etcd");
+    let got = program.is_file()
+        || std::fs::create_dir_all(&folder).is_ok()
+            && quietly("apt-get", &["download", "etcd-server"], &folder)
+            && quietly(
+                "sh",
+                &["-c", "dpkg-deb --extract etcd-server_*.deb . && rm etcd-server_*.deb"],
+                &folder,
+            );
+    if !got {
+        println!("without etcd: on Debian, apt-get install etcd-server");
+    }
+    got.then_some(program)
+}
+
 fn quietly(program: &str, arguments: &[&str], folder: &Path) -> bool {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).stdin(Stdio::null());

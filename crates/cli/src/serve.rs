@@ -159,12 +159,15 @@ fn start(config: &Config, redis: Option<&Redis>, options: Options) -> Result<Eng
     if config.demo {
         demo::refuse_others(&*store.reader())?;
     }
-    // Enough that unrelated collections rarely wait for each other, few enough that commands still share
-    // commits.
+    Ok(Engine::start_lanes(lanes_over(store), SystemClock::new(), options)?)
+}
+
+/// The writers of one node: enough that unrelated collections rarely wait for each other, few enough that
+/// commands still share commits.
+pub(crate) fn lanes_over(store: Postgres) -> Vec<Postgres> {
     let lanes = std::thread::available_parallelism().map_or(4, usize::from).clamp(4, LANES_MAX);
-    let stores = (1..lanes).map(|_| store.another()).collect::<Vec<_>>();
-    let stores = std::iter::once(store).chain(stores).collect();
-    Ok(Engine::start_lanes(stores, SystemClock::new(), options)?)
+    let others: Vec<_> = (1..lanes).map(|_| store.another()).collect();
+    std::iter::once(store).chain(others).collect()
 }
 
 async fn serve(

@@ -49,12 +49,15 @@ const LAYERS: &[Layer] = &[
             "tenure-apps",
             "tenure-server",
             "tenure-client",
+            "tenure-load",
         ],
     ),
     // Everything that reads bytes from outside, each on its own.
     layer("tenure-fuzz", &["tenure-core", "tenure-store", "tenure-engine", "tenure-apps", "tenure-server"]),
     // It sees what an outsider sees: the program and its answers.
     layer("tenure-soak", &[]),
+    // What measures Tenure must not be made of it.
+    layer("tenure-load", &[]),
     layer("xtask", &[]),
 ];
 

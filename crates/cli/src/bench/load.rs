@@ -3,48 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
 use tenure_core::command::{Acquire, ItemWrite, PutItem};
 use tenure_core::{CollectionKey, Command, Expect, ItemId, Principal, Reply, Verb};
 use tenure_engine::{Answer, Engine, ReplyTo};
+pub(crate) use tenure_load::{Dice, Measured, as_f64, micros, new_histogram};
 use tokio::sync::mpsc;
-
-/// What a run of callers measured.
-pub(crate) struct Measured {
-    pub(crate) commands: u64,
-    pub(crate) elapsed: Duration,
-    /// Microseconds from asking to the durable answer.
-    pub(crate) latency: Histogram<u64>,
-}
-
-impl Measured {
-    pub(crate) fn per_second(&self) -> f64 {
-        as_f64(self.commands) / self.elapsed.as_secs_f64()
-    }
-}
-
-/// Counts are far below 2^52.
-#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-pub(crate) fn as_f64(count: u64) -> f64 {
-    count as f64
-}
-
-/// A small generator of our own: the same items in every run.
-#[derive(Clone)]
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-}
 
 /// The items of a benchmark, named once.
 pub(crate) struct Items {
@@ -54,8 +17,12 @@ pub(crate) struct Items {
 
 impl Items {
     pub(crate) fn new(count: u64) -> Self {
+        Self::of("lock/bench", count)
+    }
+
+    pub(crate) fn of(collection: &str, count: u64) -> Self {
         let id = |number| ItemId::new(format!("item-{number:07}")).expect("a valid id");
-        let collection = CollectionKey::new("lock/bench").expect("a valid key");
+        let collection = CollectionKey::new(collection).expect("a valid key");
         Self { collection, ids: (0..count).map(id).collect() }
     }
 
@@ -89,11 +56,32 @@ pub(crate) fn claims(
     per_claim: usize,
     time: Duration,
 ) -> Measured {
+    spread_claims(std::slice::from_ref(engine), std::slice::from_ref(items), callers, per_claim, time)
+}
+
+/// The same over several nodes and collections. Callers take turns at the nodes first, so that each
+/// collection is worked on by all of them, as behind a proxy that knows nothing of collections.
+pub(crate) fn spread_claims(
+    engines: &[Engine],
+    places: &[Arc<Items>],
+    callers: usize,
+    per_claim: usize,
+    time: Duration,
+) -> Measured {
     let (sender, mut answers) = mpsc::unbounded_channel();
-    let mut callers: Vec<_> =
-        (0..callers).map(|number| Caller::new(number, callers, per_claim, items.clone())).collect();
+    // So many callers share a place, this one as the so-manieth of them.
+    let (nodes, around) = (engines.len(), engines.len() * places.len());
+    let sharing = callers.div_ceil(around) * nodes;
+    let mut callers: Vec<_> = (0..callers)
+        .map(|number| {
+            let place = &places[number / nodes % places.len()];
+            let share = (number / around * nodes + number % nodes, sharing);
+            Caller::new(number, share, per_claim, place.clone())
+        })
+        .collect();
     let submit = |caller: &mut Caller| {
         caller.asked = Instant::now();
+        let engine = &engines[caller.number % engines.len()];
         engine.submit(caller.next().into(), ReplyTo::Tagged(caller.number as u64, sender.clone()));
     };
     let started = Instant::now();
@@ -134,9 +122,9 @@ struct Caller {
 }
 
 impl Caller {
-    fn new(number: usize, callers: usize, per_claim: usize, items: Arc<Items>) -> Self {
-        let size = (items.ids.len() / callers) as u64;
-        let first = number as u64 * size;
+    fn new(number: usize, (rank, sharing): (usize, usize), per_claim: usize, items: Arc<Items>) -> Self {
+        let size = (items.ids.len() / sharing) as u64;
+        let first = rank as u64 * size;
         let actor = Principal::new(format!("caller-{number}"), "Caller").expect("a valid principal");
         let dice = Dice::new(number as u64 + 1);
         let asked = Instant::now();
@@ -165,12 +153,4 @@ impl Caller {
         let index = usize::try_from(first).expect("an index");
         self.items.ids[index..index + self.per_claim].to_vec()
     }
-}
-
-pub(crate) fn new_histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, 60_000_000, 3).expect("valid bounds")
-}
-
-pub(crate) fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX).max(1)
 }

@@ -4,12 +4,14 @@ mod bare;
 mod claim;
 mod engine;
 mod expiry;
+mod hints;
 mod http;
 mod load;
 mod report;
 mod restart;
 mod rows;
 mod steady;
+mod store;
 
 use clap::Subcommand;
 
@@ -21,6 +23,8 @@ pub(crate) enum Bench {
     Engine(engine::EngineBench),
     /// A server over the network: one that runs, or one that is started for it.
     Http(http::HttpBench),
+    /// One and two nodes over a PostgreSQL, against a transaction with row locks for each request.
+    Store(store::StoreBench),
     /// Open a data folder and say how long it took and how much memory it needs.
     #[command(hide = true)]
     Open(restart::OpenBench),
@@ -37,6 +41,7 @@ impl Bench {
         match self {
             Self::Engine(bench) => bench.run(),
             Self::Http(bench) => bench.run(),
+            Self::Store(bench) => bench.run(),
             Self::Open(bench) => bench.run(),
             Self::Tail(bench) => bench.run(),
             Self::Claim(bench) => bench.run(),

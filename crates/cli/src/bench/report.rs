@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use comfy_table::{Table, presets::UTF8_FULL_CONDENSED};
 use serde::Serialize;
+pub(crate) use tenure_load::median;
 
 /// One figure and the target that it is held against.
 #[derive(Clone, Debug, Serialize)]
@@ -66,12 +67,6 @@ pub(crate) fn print(figures: &[Figure], json: bool) -> super::Result {
     }
     println!("{table}");
     Ok(())
-}
-
-/// The middle one of several rounds.
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 /// With thousands apart, and decimals only where they say something.

@@ -1,4 +1,6 @@
-//! `tenure bench http`, so small that it measures nothing: it must go on working.
+//! `tenure bench http` and `tenure bench store`, so small that they measure nothing: they must go on working.
+
+use tenure_store::conformance::Server as Database;
 
 use crate::process::{Server, code, tenure, text};
 
@@ -49,4 +51,39 @@ fn a_benchmark_of_a_running_server_says_what_that_refuses() {
     assert!(text(&strange.stderr).contains("http://host:port"), "{}", text(&strange.stderr));
     let too_many = server.ask(&["bench", "http", "--sockets", "999999999"]).output().expect("runs");
     assert!(text(&too_many.stderr).contains("--sockets"), "{}", text(&too_many.stderr));
+}
+
+#[test]
+fn e09_a_benchmark_of_nodes_works_in_a_database_of_its_own_and_drops_it() {
+    let database = Database::shared();
+    let url = database.database();
+    let count = "SELECT count(*) FROM pg_database WHERE datname LIKE 'tenure_bench_%'";
+    let mut bench = tenure();
+    bench.args(["bench", "store", "--rounds", "1", "--millis", "40", "--events", "3", "--json"]);
+    bench.args(["--collections", "2", "--items", "10240"]).env("TENURE_DATABASE_URL", &url);
+    let figures = figures(&bench.output().expect("runs"));
+    for name in [
+        "one item, 64 in flight, two nodes, against the usual design",
+        "ten items, 256 in flight, one node, p99",
+        "node to node, beside 64 in flight, p99",
+    ] {
+        let (_, value) =
+            figures.iter().find(|(known, _)| known == name).unwrap_or_else(|| panic!("no {name}"));
+        assert!(*value > 0.0, "{name}: {value}");
+    }
+    assert_eq!(database.ask("postgres", count).as_deref(), Some("0"));
+    let named = url.rsplit('/').next().expect("a name");
+    let untouched = "SELECT count(*) FROM pg_namespace WHERE nspname IN ('tenure', 'row_locks')";
+    assert_eq!(database.ask(named, untouched).as_deref(), Some("0"));
+}
+
+#[test]
+fn e09_a_benchmark_of_nodes_says_what_it_needs() {
+    let unnamed = tenure().args(["bench", "store"]).env_remove("TENURE_DATABASE_URL").output().expect("runs");
+    assert!(text(&unnamed.stderr).contains("TENURE_DATABASE_URL"), "{}", text(&unnamed.stderr));
+    let database = Database::shared();
+    let _ = database.ask("postgres", "CREATE ROLE nobody_much LOGIN");
+    let url = database.url("postgres").replace("tenure@", "nobody_much@");
+    let refused = tenure().args(["bench", "store", "--database-url", &url]).output().expect("runs");
+    assert!(text(&refused.stderr).contains("CREATEDB"), "{}", text(&refused.stderr));
 }

@@ -14,6 +14,7 @@ use super::connect::{failure, is_certain};
 use super::load::{begin_sql, lock};
 use super::pipeline::{Column, Pipeline, bodies, bytes, numbers, texts};
 use super::rows::{encode, int, items_text, state_code};
+use super::session::{Session, Typed};
 use crate::limits::RESOLVE_PAUSE_MS;
 use crate::{Batch, Error, Kept, ReplyKey};
 
@@ -46,6 +47,42 @@ const FIND_BATCH: &str = "SELECT 1 FROM tenure.batches WHERE collection = $1 AND
 /// Heads that were made to be locked, and that no event came to.
 const DROP_HEADS: &str = "DELETE FROM tenure.collections WHERE collection = ANY($1) AND seq = 0";
 const PUT_TIME: &str = "UPDATE tenure.meta SET high_water_ms = greatest(high_water_ms, $1)";
+
+/// What most batches write, planned once for each connection.
+pub(super) const PREPARED: &[Typed] = &[
+    (PUT_HEADS, &[Type::TEXT_ARRAY, Type::INT8_ARRAY, Type::BYTEA_ARRAY, Type::INT8_ARRAY, Type::INT8]),
+    (PUT_TIMES, &[Type::TEXT_ARRAY, Type::INT8]),
+    (
+        PUT_EVENTS,
+        &[
+            Type::TEXT_ARRAY,
+            Type::INT8_ARRAY,
+            Type::INT8_ARRAY,
+            Type::TEXT_ARRAY,
+            Type::TEXT_ARRAY,
+            Type::TEXT_ARRAY,
+            Type::BYTEA_ARRAY,
+            Type::BYTEA_ARRAY,
+        ],
+    ),
+    (PUT_ITEMS, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::INT8_ARRAY, Type::BYTEA_ARRAY]),
+    (
+        PUT_CLAIMS,
+        &[
+            Type::TEXT_ARRAY,
+            Type::INT8_ARRAY,
+            Type::TEXT_ARRAY,
+            Type::INT2_ARRAY,
+            Type::INT8_ARRAY,
+            Type::BYTEA_ARRAY,
+        ],
+    ),
+    (
+        PUT_REPLIES,
+        &[Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::INT8_ARRAY, Type::BYTEA_ARRAY],
+    ),
+    (PUT_BATCH, &[Type::TEXT, Type::BYTEA, Type::INT8]),
+];
 
 /// A batch as columns: of each row only what it is in the end, since a statement may touch it once.
 #[derive(Default)]
@@ -148,7 +185,7 @@ impl Postgres {
         let link = &self.shared.link;
         let client = match self.client.take().filter(|client| !client.is_closed()) {
             Some(client) => client,
-            None => link.wait(link.connect())?,
+            None => link.wait(link.connect())?.into(),
         };
         let moved = link.wait(link.in_time(client.execute_typed(PUT_TIME, &[(&at_ms, Type::INT8)])))?;
         moved.map_err(|error| failure(&error))?;
@@ -176,7 +213,7 @@ impl Postgres {
                 let look = async {
                     let client = link.connect().await?;
                     let found = link.in_time(find(&client, &begin_sql(&link.options), first, id)).await??;
-                    Ok::<_, Error>((client, found))
+                    Ok::<_, Error>((Session::from(client), found))
                 };
                 tokio::time::timeout(left, look).await.map_err(late)?
             });
@@ -207,7 +244,7 @@ async fn find(client: &Client, begin: &str, first: &str, id: &[u8; 16]) -> Resul
 }
 
 async fn write(
-    client: &Client,
+    session: &Session,
     columns: &Columns,
     (at_ms, test_ms): (i64, Option<i64>),
     id: &[u8; 16],
@@ -215,7 +252,7 @@ async fn write(
 ) -> Ended {
     let first = columns.touched.first().map_or("", CollectionKey::as_str);
     let id = &id[..];
-    let mut pipeline = Pipeline::new(client);
+    let mut pipeline = Pipeline::on(session);
     columns.put(&mut pipeline, at_ms);
     pipeline.typed(PUT_BATCH, [(&first, Type::TEXT), (&id, Type::BYTEA), (&test_ms, Type::INT8)]);
     if !unused.is_empty() {

@@ -3,15 +3,17 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use tenure_core::{Claim, Collection, CollectionKey, Item, ItemId, Policy};
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
-use tokio_postgres::{Client, Row};
 
 use super::connect::failure;
 use super::pipeline::{Pipeline, texts};
 use super::rows::{decode, head, int, uint};
+use super::session::{Session, Typed, is_name_lost};
 use super::{Options, Postgres, Shared};
 use crate::limits::{HEAD_AHEAD_MS, KNOWN_HEADS_MAX, LOAD_TRIES, TOLD_AGAIN_MS};
 use crate::{Error, Kept, Map, ReplyKey, Want};
@@ -51,11 +53,11 @@ pub(super) struct Held {
 pub(super) const ITEMS: &str = "SELECT w.collection, w.id, i.body \
      FROM unnest($1, $2) AS w (collection, id) \
      JOIN tenure.items i ON i.collection = w.collection AND i.id = w.id";
-/// The claims that last took them.
+/// The claims that last took them, each once.
 pub(super) const CLAIMS_OF_ITEMS: &str = "SELECT c.collection, c.number, c.body \
-     FROM unnest($1, $2) AS w (collection, id) \
-     JOIN tenure.items i ON i.collection = w.collection AND i.id = w.id \
-     JOIN tenure.claims c ON c.collection = i.collection AND c.number = i.claim";
+     FROM (SELECT DISTINCT i.collection, i.claim FROM unnest($1, $2) AS w (collection, id) \
+           JOIN tenure.items i ON i.collection = w.collection AND i.id = w.id) AS w \
+     JOIN tenure.claims c ON c.collection = w.collection AND c.number = w.claim";
 pub(super) const CLAIMS: &str = "SELECT c.collection, c.number, c.body \
      FROM unnest($1, $2) AS w (collection, number) \
      JOIN tenure.claims c ON c.collection = w.collection AND c.number = w.number";
@@ -73,10 +75,23 @@ const MAKE_HEADS: &str = "INSERT INTO tenure.collections (collection, seq, hash,
      ON CONFLICT DO NOTHING";
 const LOCK_HEADS: &str = "SELECT collection, seq, hash, created_at_ms, at_ms FROM tenure.collections \
      WHERE collection = ANY($1) ORDER BY collection FOR UPDATE";
-pub(super) const CLOCK: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+/// And in which process of the server; never prepared, since that is what tells whether the others may be.
+pub(super) const CLOCK: &str =
+    "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, pg_backend_pid()";
 /// Asked in every batch: behind a pooler a connection outlives the database that it was made to.
 const CLOCK_AND_TIMELINE: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, \
-     left(pg_walfile_name(pg_current_wal_lsn()), 8)";
+     pg_backend_pid(), left(pg_walfile_name(pg_current_wal_lsn()), 8)";
+
+/// What most batches read, planned once for each connection.
+pub(super) const PREPARED: &[Typed] = &[
+    (LOCK_HEADS, &[Type::TEXT_ARRAY]),
+    (ITEMS, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY]),
+    (CLAIMS_OF_ITEMS, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY]),
+    (CLAIMS, &[Type::TEXT_ARRAY, Type::INT8_ARRAY]),
+    (OF_HOLDERS, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY]),
+    (POLICIES, &[Type::TEXT_ARRAY]),
+    (REPLIES, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::TEXT_ARRAY]),
+];
 
 /// The pairs that the statements take, column by column.
 #[derive(Default)]
@@ -145,22 +160,32 @@ impl Postgres {
         let link = &self.shared.link;
         let open_still = self.client.take().filter(|client| !client.is_closed());
         let was_open = open_still.is_some();
-        let client = if let Some(client) = open_still {
+        let mut client: Session = if let Some(client) = open_still {
             client
         } else {
             // What this connection believed to be there may be gone with its database.
             self.known.clear();
-            link.wait(link.connect())?
+            link.wait(link.connect())?.into()
         };
-        let known = &self.known;
+        let (known, direct) = (&self.known, &self.shared.direct);
         let timeline = if self.raises { None } else { self.shared.timeline() };
-        let opening = open(&client, &link.options, keys, known, (timeline.is_some(), wants));
-        let opened = link.wait(link.in_time(opening))?;
+        let opened = link.wait(link.in_time(async {
+            client.prepare(direct).await;
+            open(&client, &link.options, keys, known, (timeline.is_some(), wants)).await
+        }))?;
         if opened.is_err() && was_open && client.is_closed() {
             return Err(Error::Conflict { detail: "the connection had ended before it was used".to_owned() });
         }
         // Kept only now: after a failure the state of the transaction is nobody's to guess.
-        let (open, locked) = opened?;
+        let (open, locked) = match opened {
+            Err(Failed::Elsewhere) => {
+                tracing::info!("the database is behind a pooler: statements are not prepared by name");
+                direct.store(false, Ordering::Release);
+                return Err(Error::Conflict { detail: "a statement's name was not known".to_owned() });
+            }
+            Err(Failed::Store(error)) => return Err(error),
+            Ok(opened) => opened,
+        };
         if timeline.is_some() && open.timeline != timeline {
             // Another database has taken over: what was locked is let go of with the connection.
             drop((open, client));
@@ -228,19 +253,32 @@ pub(super) fn lock<'a>(pipeline: &mut Pipeline<'a>, keys: &'a [&'a str], perhaps
     pipeline.columns(LOCK_HEADS, [texts(keys.iter().copied())]);
 }
 
+/// Why a batch was not begun.
+enum Failed {
+    /// Statements' names mean nothing where it began.
+    Elsewhere,
+    Store(Error),
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
 async fn open(
-    client: &Client,
+    session: &Session,
     options: &Options,
     keys: &BTreeSet<CollectionKey>,
     known: &HashSet<CollectionKey>,
     (tells_timeline, wants): (bool, &[Want]),
-) -> Result<(Open, Vec<CollectionKey>), Error> {
-    let begin = begin_sql(options);
+) -> Result<(Open, Vec<CollectionKey>), Failed> {
+    let begin = format!("{}; {}", begin_sql(options), session.planning());
     let names: Vec<&str> = keys.iter().map(CollectionKey::as_str).collect();
     let perhaps_new: Vec<&str> =
         keys.iter().filter(|key| !known.contains(*key)).map(CollectionKey::as_str).collect();
     let asked = Asked::of(wants);
-    let mut pipeline = Pipeline::new(client);
+    let mut pipeline = Pipeline::on(session);
     if !names.is_empty() {
         pipeline.plain(&begin);
         lock(&mut pipeline, &names, &perhaps_new);
@@ -248,25 +286,46 @@ async fn open(
     let locked = pipeline.len().wrapping_sub(1);
     let clock = pipeline.len();
     pipeline.typed(if tells_timeline { CLOCK_AND_TIMELINE } else { CLOCK }, []);
-    let rows = pipeline.len();
-    if !names.is_empty() {
-        pipeline.typed(ITEMS, [(&asked.items.0, Type::TEXT_ARRAY), (&asked.items.1, Type::TEXT_ARRAY)]);
-        pipeline
-            .typed(CLAIMS_OF_ITEMS, [(&asked.items.0, Type::TEXT_ARRAY), (&asked.items.1, Type::TEXT_ARRAY)]);
-        pipeline.typed(CLAIMS, [(&asked.claims.0, Type::TEXT_ARRAY), (&asked.claims.1, Type::INT8_ARRAY)]);
-        pipeline
-            .typed(OF_HOLDERS, [(&asked.holders.0, Type::TEXT_ARRAY), (&asked.holders.1, Type::TEXT_ARRAY)]);
-        pipeline.typed(POLICIES, [(&asked.kinds, Type::TEXT_ARRAY)]);
-        let (collections, principals, reply_keys) = &asked.replies;
-        pipeline.typed(
-            REPLIES,
-            [(collections, Type::TEXT_ARRAY), (principals, Type::TEXT_ARRAY), (reply_keys, Type::TEXT_ARRAY)],
-        );
+    // Only what somebody asks for: an empty question costs as much as another.
+    let mut sent: [Option<usize>; 5] = [None; 5];
+    let texts = Type::TEXT_ARRAY;
+    if !asked.items.0.is_empty() {
+        sent[0] = Some(pipeline.len());
+        pipeline.typed(ITEMS, [(&asked.items.0, texts.clone()), (&asked.items.1, texts.clone())]);
+        pipeline.typed(CLAIMS_OF_ITEMS, [(&asked.items.0, texts.clone()), (&asked.items.1, texts.clone())]);
     }
-    let answers = pipeline.run().await.map_err(|error| failure(&error))?;
-    let clock_ms: i64 = answers[clock].first().map_or(0, |row| row.get(0));
+    if !asked.claims.0.is_empty() {
+        sent[1] = Some(pipeline.len());
+        pipeline.typed(CLAIMS, [(&asked.claims.0, texts.clone()), (&asked.claims.1, Type::INT8_ARRAY)]);
+    }
+    if !asked.holders.0.is_empty() {
+        sent[2] = Some(pipeline.len());
+        pipeline.typed(OF_HOLDERS, [(&asked.holders.0, texts.clone()), (&asked.holders.1, texts.clone())]);
+    }
+    if !asked.kinds.is_empty() {
+        sent[3] = Some(pipeline.len());
+        pipeline.typed(POLICIES, [(&asked.kinds, texts.clone())]);
+    }
+    let (collections, principals, reply_keys) = &asked.replies;
+    if !collections.is_empty() {
+        sent[4] = Some(pipeline.len());
+        pipeline
+            .typed(REPLIES, [(collections, texts.clone()), (principals, texts.clone()), (reply_keys, texts)]);
+    }
+    let answers = pipeline.run().await.map_err(|error| {
+        if session.prepared().is_some() && is_name_lost(&error) {
+            Failed::Elsewhere
+        } else {
+            failure(&error).into()
+        }
+    })?;
+    let clock = answers[clock].first();
+    if clock.is_some_and(|row| !session.is_at_home(row.get(1))) {
+        return Err(Failed::Elsewhere);
+    }
+    let clock_ms: i64 = clock.map_or(0, |row| row.get(0));
     let clock_ms = options.test_ms().unwrap_or(clock_ms);
-    let timeline = answers[clock].first().filter(|_| tells_timeline).map(|row| row.get(1));
+    let timeline = clock.filter(|_| tells_timeline).map(|row| row.get(2));
     let mut loaded = Loaded::default();
     let mut lasting = Vec::new();
     if !names.is_empty() {
@@ -282,18 +341,26 @@ async fn open(
         }
         if loaded.collections.len() < keys.len() {
             let detail = "a collection's head went away while it was being locked".to_owned();
-            return Err(Error::Conflict { detail });
+            return Err(Error::Conflict { detail }.into());
         }
         loaded.take_absent(wants);
-        let [items, of_items, claims, of_holders, policies, replies] = &answers[rows..] else {
-            unreachable!("six statements were sent")
-        };
-        loaded.take_items(items)?;
-        loaded.take_claims(of_items)?;
-        loaded.take_claims(claims)?;
-        loaded.take_holders(of_holders)?;
-        loaded.take_policies(policies)?;
-        loaded.take_replies(replies)?;
+        let [items, claims, of_holders, policies, replies] = sent;
+        if let Some(at) = items {
+            loaded.take_items(&answers[at])?;
+            loaded.take_claims(&answers[at + 1])?;
+        }
+        if let Some(at) = claims {
+            loaded.take_claims(&answers[at])?;
+        }
+        if let Some(at) = of_holders {
+            loaded.take_holders(&answers[at])?;
+        }
+        if let Some(at) = policies {
+            loaded.take_policies(&answers[at])?;
+        }
+        if let Some(at) = replies {
+            loaded.take_replies(&answers[at])?;
+        }
     }
     Ok((Open { clock_ms, timeline, rows: loaded.into(), failed: None.into() }, lasting))
 }

@@ -15,8 +15,9 @@
 //! ```
 //!
 //! Both halves are sent as one pipeline each, so a batch costs two round trips however large it is. Heads
-//! are always locked in the order of their keys, so two batches never wait for each other in a circle. No
-//! statement is prepared by name and nothing is set for a session: PgBouncer in transaction mode works.
+//! are always locked in the order of their keys, so two batches never wait for each other in a circle.
+//! Nothing is set for a session, and statements are prepared by name only where no pooler is between
+//! (`session`): PgBouncer in transaction mode works.
 
 mod commit;
 mod connect;
@@ -29,17 +30,17 @@ mod pipeline;
 mod reader;
 mod rows;
 mod schema;
+mod session;
 mod tidy;
 mod tls;
 mod view;
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use tokio_postgres::Client;
 
 use connect::Link;
 /// The look for deadlines, for a test of its plan.
@@ -47,6 +48,7 @@ use connect::Link;
 pub use due::DUE;
 use load::Open;
 use reader::PostgresReader;
+use session::Session;
 pub use view::PostgresView;
 
 use crate::moving::{Mark, refusal};
@@ -70,6 +72,8 @@ pub struct Options {
     pub stats_ms: u64,
     /// Carries hints between nodes; without it the database does.
     pub redis: Option<tenure_redis::Redis>,
+    /// Prepare statements by name, unless a pooler is found to be between.
+    pub prepare: bool,
     /// The time, for tests that move it by hand. Everyone else goes by the database's.
     #[cfg(feature = "conformance")]
     pub clock: Option<TestClock>,
@@ -108,6 +112,7 @@ impl Default for Options {
             readers_max: READERS_MAX,
             stats_ms: STATS_MS,
             redis: None,
+            prepare: true,
             #[cfg(feature = "conformance")]
             clock: None,
         }
@@ -118,7 +123,7 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct Postgres {
     shared: Arc<Shared>,
-    client: Option<Client>,
+    client: Option<Session>,
     /// The transaction that a load began.
     open: Option<Open>,
     /// Collections whose head row is there for good.
@@ -143,6 +148,8 @@ pub(crate) struct Shared {
     reader: reader::Pool,
     follower: reader::Pool,
     readiness: reader::Pool,
+    /// No pooler was found between us and the database, so statements can have names.
+    direct: AtomicBool,
 }
 
 impl Postgres {
@@ -166,10 +173,11 @@ impl Postgres {
             reader: reader::Pool::new(options.readers_max),
             follower: reader::Pool::new(1),
             readiness: reader::Pool::new(1),
+            direct: AtomicBool::new(options.prepare),
         };
         let shared = Arc::new(shared);
         history::begin(&shared, &client)?;
-        Ok(Self { client: Some(client), ..Self::of(shared) })
+        Ok(Self { client: Some(client.into()), ..Self::of(shared) })
     }
 
     fn of(shared: Arc<Shared>) -> Self {

@@ -7,6 +7,8 @@ use std::task::Poll;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row};
 
+use super::session::{Prepared, Session};
+
 type Answer<'a> = Pin<Box<dyn Future<Output = Result<Vec<Row>, Error>> + Send + 'a>>;
 
 /// Values of one column, for `unnest`.
@@ -32,12 +34,18 @@ pub(super) fn bytes<'a>(values: impl Iterator<Item = &'a [u8]>) -> Column<'a> {
 /// one that could not be.
 pub(super) struct Pipeline<'a> {
     client: &'a Client,
+    prepared: Option<&'a Prepared>,
     waiting: Vec<Answer<'a>>,
 }
 
 impl<'a> Pipeline<'a> {
     pub(super) fn new(client: &'a Client) -> Self {
-        Self { client, waiting: Vec::new() }
+        Self { client, prepared: None, waiting: Vec::new() }
+    }
+
+    /// The same; what is prepared there is not sent again.
+    pub(super) fn on(session: &'a Session) -> Self {
+        Self { prepared: session.prepared(), ..Self::new(session) }
     }
 
     /// Statements without parameters or rows.
@@ -46,14 +54,19 @@ impl<'a> Pipeline<'a> {
         self.waiting.push(Box::pin(async move { client.batch_execute(sql).await.map(|()| Vec::new()) }));
     }
 
-    /// A statement whose parameters' types are named, so that it needs no preparing by name.
+    /// A statement whose parameters' types are named, so that it works without being prepared, too.
     pub(super) fn typed<const N: usize>(
         &mut self,
         sql: &'a str,
         parameters: [(&'a (dyn ToSql + Sync), Type); N],
     ) {
-        let client = self.client;
-        self.waiting.push(Box::pin(async move { client.query_typed(sql, &parameters).await }));
+        let (client, statement) = (self.client, self.prepared.and_then(|prepared| prepared.get(sql)));
+        self.waiting.push(Box::pin(async move {
+            match statement {
+                Some(statement) => client.query(statement, &parameters.map(|(value, _)| value)).await,
+                None => client.query_typed(sql, &parameters).await,
+            }
+        }));
     }
 
     /// The same, with any number of parameters.
@@ -64,8 +77,12 @@ impl<'a> Pipeline<'a> {
 
     /// The same, with columns that it owns.
     pub(super) fn columns<const N: usize>(&mut self, sql: &'a str, columns: [Column<'a>; N]) {
-        let client = self.client;
+        let (client, statement) = (self.client, self.prepared.and_then(|prepared| prepared.get(sql)));
         self.waiting.push(Box::pin(async move {
+            if let Some(statement) = statement {
+                let values = columns.each_ref().map(|(values, _)| &**values as &(dyn ToSql + Sync));
+                return client.query(statement, &values).await;
+            }
             let parameters: Vec<(&(dyn ToSql + Sync), Type)> = columns
                 .iter()
                 .map(|(values, kind)| (&**values as &(dyn ToSql + Sync), kind.clone()))

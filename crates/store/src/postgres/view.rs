@@ -7,14 +7,15 @@ use std::future::Future;
 use std::sync::Arc;
 
 use tenure_core::{Claim, Collection, CollectionKey, Item, ItemId, Policy, Rows};
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
-use tokio_postgres::{Client, Row};
 
 use super::Postgres;
 use super::connect::failure;
 use super::load::{CLAIMS, CLAIMS_OF_ITEMS, Held, ITEMS, Loaded, OF_HOLDERS, Open, POLICIES, REPLIES};
 use super::pipeline::Pipeline;
 use super::rows::int;
+use super::session::Session;
 use crate::{Error, Kept, ReplyKey, View};
 
 const ACTIVE: &str =
@@ -24,7 +25,7 @@ const ACTIVE: &str =
 pub struct PostgresView<'a> {
     store: &'a Postgres,
     open: &'a Open,
-    client: &'a Client,
+    client: &'a Session,
 }
 
 impl fmt::Debug for PostgresView<'_> {
@@ -85,7 +86,7 @@ impl<'a> PostgresView<'a> {
         ids.dedup();
         let names: Vec<&str> = ids.iter().map(ItemId::as_str).collect();
         let keys = vec![key.as_str(); names.len()];
-        let mut pipeline = Pipeline::new(self.client);
+        let mut pipeline = Pipeline::on(self.client);
         pipeline.typed(ITEMS, [(&keys, Type::TEXT_ARRAY), (&names, Type::TEXT_ARRAY)]);
         pipeline.typed(CLAIMS_OF_ITEMS, [(&keys, Type::TEXT_ARRAY), (&names, Type::TEXT_ARRAY)]);
         self.fetch(pipeline.run(), |loaded, answers| {
@@ -99,7 +100,7 @@ impl<'a> PostgresView<'a> {
 
     fn fetch_claim(&self, key: &CollectionKey, number: u64) {
         let (keys, numbers) = (vec![key.as_str()], vec![int(number)]);
-        let mut pipeline = Pipeline::new(self.client);
+        let mut pipeline = Pipeline::on(self.client);
         pipeline.typed(CLAIMS, [(&keys, Type::TEXT_ARRAY), (&numbers, Type::INT8_ARRAY)]);
         self.fetch(pipeline.run(), |loaded, answers| {
             if let Some(held) = loaded.collections.get_mut(key) {
@@ -111,7 +112,7 @@ impl<'a> PostgresView<'a> {
 
     fn fetch_holder(&self, key: &CollectionKey, holder: &str) {
         let (keys, holders) = (vec![key.as_str()], vec![holder]);
-        let mut pipeline = Pipeline::new(self.client);
+        let mut pipeline = Pipeline::on(self.client);
         pipeline.typed(OF_HOLDERS, [(&keys, Type::TEXT_ARRAY), (&holders, Type::TEXT_ARRAY)]);
         self.fetch(pipeline.run(), |loaded, answers| {
             if let Some(held) = loaded.collections.get_mut(key) {
@@ -123,7 +124,7 @@ impl<'a> PostgresView<'a> {
 
     fn fetch_active(&self, key: &CollectionKey) {
         let name = key.as_str();
-        let mut pipeline = Pipeline::new(self.client);
+        let mut pipeline = Pipeline::on(self.client);
         pipeline.typed(ACTIVE, [(&name, Type::TEXT)]);
         self.fetch(pipeline.run(), |loaded, answers| {
             let numbers = loaded.take_claims(&answers[0])?;
@@ -136,7 +137,7 @@ impl<'a> PostgresView<'a> {
 
     fn fetch_policy(&self, kind: &str) {
         let kinds = vec![kind];
-        let mut pipeline = Pipeline::new(self.client);
+        let mut pipeline = Pipeline::on(self.client);
         pipeline.typed(POLICIES, [(&kinds, Type::TEXT_ARRAY)]);
         self.fetch(pipeline.run(), |loaded, answers| {
             loaded.policies.insert(Arc::from(kind), None);
@@ -147,7 +148,7 @@ impl<'a> PostgresView<'a> {
     fn fetch_reply(&self, key: &ReplyKey) {
         let (keys, principals, names) =
             (vec![key.collection.as_str()], vec![&*key.principal], vec![&*key.key]);
-        let mut pipeline = Pipeline::new(self.client);
+        let mut pipeline = Pipeline::on(self.client);
         pipeline.typed(
             REPLIES,
             [(&keys, Type::TEXT_ARRAY), (&principals, Type::TEXT_ARRAY), (&names, Type::TEXT_ARRAY)],

@@ -12,6 +12,7 @@ use tenure_store::conformance::{self, Server};
 use tenure_store::postgres::Postgres;
 
 use crate::exact;
+use crate::support::{acquire, run};
 use crate::writers::overlap;
 
 /// A pooler with fewer sessions than it has clients.
@@ -84,4 +85,70 @@ fn e09_several_writers_share_the_sessions_of_a_pooler() {
     let server = Server::shared();
     let pooler = Pooler::before(server);
     overlap(&pooler.url(&server.database()), 5);
+}
+
+/// A client of the pooler that has one of its sessions, for as long as its transaction lasts.
+struct Holding {
+    runtime: tokio::runtime::Runtime,
+    client: tokio_postgres::Client,
+}
+
+impl Holding {
+    fn begin(url: &str) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let client = runtime.block_on(async {
+            let (client, connection) =
+                tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("connects");
+            tokio::spawn(connection);
+            client.batch_execute("BEGIN").await.expect("begins");
+            client
+        });
+        Self { runtime, client }
+    }
+
+    fn rows(&self, sql: &str) -> Vec<Vec<String>> {
+        let answers = self.runtime.block_on(self.client.simple_query(sql)).expect("answers");
+        let rows = answers.into_iter().filter_map(|message| match message {
+            tokio_postgres::SimpleQueryMessage::Row(row) => {
+                Some((0..row.len()).map(|column| row.get(column).unwrap_or_default().to_owned()).collect())
+            }
+            _ => None,
+        });
+        rows.collect()
+    }
+
+    fn end(self) {
+        self.rows("COMMIT");
+    }
+}
+
+/// The worst that a pooler can do: another session, in which the same names mean something else, and nothing
+/// says so. Believed, they would show a held item as one that nobody ever took.
+#[test]
+fn e09_a_session_where_names_mean_something_else_decides_nothing() {
+    let server = Server::shared();
+    let pooler = Pooler::before(server);
+    let url = pooler.url(&server.database());
+    let mut store = Postgres::open(&url, &tenure_store::postgres::Options::default()).expect("opens");
+    let taken = run(&mut store, &[acquire("lock/a", "ana", &["one"])]).expect("commits");
+    assert!(taken[0].is_ok(), "{taken:?}");
+    let sessions: Vec<Holding> = (0..3).map(|_| Holding::begin(&url)).collect();
+    let named = "SELECT name, statement, array_to_string(parameter_types, ', ') FROM pg_prepared_statements \
+                 WHERE name LIKE 's%'";
+    let (ours, others): (Vec<_>, Vec<_>) =
+        sessions.into_iter().partition(|session| !session.rows(named).is_empty());
+    assert_eq!((ours.len(), others.len()), (1, 2), "it has prepared, in one session");
+    for statement in ours[0].rows(named) {
+        let [name, sql, types] = &statement[..] else { panic!("{statement:?}") };
+        let reads = sql.starts_with("SELECT") && !sql.contains("FOR UPDATE");
+        let sql = if reads { format!("SELECT * FROM ({sql}) AS w WHERE false") } else { sql.clone() };
+        for other in &others {
+            other.rows(&format!("PREPARE {name} ({types}) AS {sql}"));
+        }
+    }
+    others.into_iter().for_each(Holding::end);
+    let refused = run(&mut store, &[acquire("lock/a", "ben", &["one"])]).expect("commits");
+    assert!(refused[0].is_err(), "ana has it: {refused:?}");
+    drop(ours);
 }

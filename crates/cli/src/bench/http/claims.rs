@@ -9,8 +9,8 @@ use hdrhistogram::Histogram;
 use memchr::memmem;
 
 use super::run::Step;
-use super::wire::{Target, Wire};
 use crate::bench::load::micros;
+use tenure_load::wire::{Target, Wire};
 
 /// Requests that a caller has ready; the same items come again after so many.
 const READY: usize = 64;

@@ -6,7 +6,6 @@ mod claims;
 mod run;
 mod server;
 mod sockets;
-mod wire;
 
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -21,7 +20,7 @@ use crate::remote::read_key;
 use claims::{Batches, Claims};
 use server::{Own, allow_connections};
 use sockets::{Audience, Pipeline};
-use wire::Target;
+use tenure_load::wire::Target;
 
 /// What may be missing to the prototype.
 const SHARE: f64 = 0.6;

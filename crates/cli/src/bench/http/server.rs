@@ -9,9 +9,9 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::wire::Target;
 use crate::bench::Result;
 use crate::bench::restart::resident_bytes;
+use tenure_load::wire::Target;
 
 /// Files that a process needs beside its connections: the store's, the runtime's, the terminal's.
 const OTHER_FILES: u64 = 200;

@@ -13,9 +13,9 @@ use tokio::task::JoinSet;
 
 use super::claims::id_of;
 use super::run::Step;
-use super::wire::{Target, Wire, frame, push_frame};
 use crate::bench::Result;
 use crate::bench::load::{micros, new_histogram};
+use tenure_load::wire::{Target, Wire, frame, push_frame};
 
 /// Commands of one socket in flight. The server reads 1,024 ahead.
 const IN_FLIGHT: usize = 256;

@@ -11,15 +11,18 @@ use tokio::net::TcpStream;
 
 /// The server and the key to it.
 #[derive(Clone, Debug)]
-pub(crate) struct Target {
-    pub(crate) address: SocketAddr,
-    pub(crate) host: String,
-    pub(crate) key: String,
+pub struct Target {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// What it is called in requests.
+    pub host: String,
+    /// The API key. Without one nothing is said of it.
+    pub key: String,
 }
 
 impl Target {
     /// A request's bytes.
-    pub(crate) fn request(&self, method: &str, path: &str, body: &str) -> Vec<u8> {
+    pub fn request(&self, method: &str, path: &str, body: &str) -> Vec<u8> {
         let mut text = format!("{method} {path}{}", self.tail());
         if !body.is_empty() {
             text.truncate(text.len() - 2);
@@ -31,18 +34,22 @@ impl Target {
     }
 
     /// What follows the path of a request without a body.
-    pub(crate) fn tail(&self) -> String {
+    pub fn tail(&self) -> String {
+        if self.key.is_empty() {
+            return format!(" HTTP/1.1\r\nhost: {}\r\n\r\n", self.host);
+        }
         format!(" HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {}\r\n\r\n", self.host, self.key)
     }
 
-    pub(crate) async fn connect(&self) -> io::Result<Wire> {
+    /// A connection to it.
+    pub async fn connect(&self) -> io::Result<Wire> {
         let stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
         Ok(Wire { stream, buffer: Vec::with_capacity(4 * 1024), start: 0 })
     }
 
     /// A socket that follows a collection.
-    pub(crate) async fn open_socket(&self, collection: &str) -> io::Result<Wire> {
+    pub async fn open_socket(&self, collection: &str) -> io::Result<Wire> {
         let mut wire = self.connect().await?;
         let path = format!("/v1/collections/{collection}/ws");
         let mut request = self.request("GET", &path, "");
@@ -59,20 +66,22 @@ impl Target {
 }
 
 /// A connection, and what was read and not yet used.
-pub(crate) struct Wire {
+pub struct Wire {
     stream: TcpStream,
     buffer: Vec<u8>,
     start: usize,
 }
 
 /// An answer's status and body.
-pub(crate) struct Answer<'a> {
+pub struct Answer<'a> {
     status: u16,
-    pub(crate) body: &'a [u8],
+    /// All of it.
+    pub body: &'a [u8],
 }
 
 impl Answer<'_> {
-    pub(crate) fn expect(&self, status: u16) -> io::Result<()> {
+    /// This status, or an error that tells the other.
+    pub fn expect(&self, status: u16) -> io::Result<()> {
         if self.status == status {
             return Ok(());
         }
@@ -82,12 +91,13 @@ impl Answer<'_> {
 }
 
 impl Wire {
-    pub(crate) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+    /// Sends bytes as they are.
+    pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes).await
     }
 
     /// The next answer.
-    pub(crate) async fn answer(&mut self) -> io::Result<Answer<'_>> {
+    pub async fn answer(&mut self) -> io::Result<Answer<'_>> {
         let head = loop {
             match memchr::memmem::find(&self.buffer[self.start..], b"\r\n\r\n") {
                 Some(length) => break self.start + length,
@@ -106,7 +116,7 @@ impl Wire {
 
     /// The next message of a socket, without waiting; pieces count as messages. Pings are not answered: who
     /// reads this way is gone before the server minds.
-    pub(crate) fn message(&mut self) -> Option<&[u8]> {
+    pub fn message(&mut self) -> Option<&[u8]> {
         let (from, to) = frame(&self.buffer[self.start..])?;
         let start = self.start;
         self.start += to;
@@ -114,7 +124,7 @@ impl Wire {
     }
 
     /// Waits for more bytes. What was used makes room.
-    pub(crate) async fn more(&mut self) -> io::Result<()> {
+    pub async fn more(&mut self) -> io::Result<()> {
         if self.start == self.buffer.len() {
             self.buffer.clear();
         } else if self.start > 0 {
@@ -128,7 +138,7 @@ impl Wire {
     }
 
     /// The connection by itself, and what was read of it before.
-    pub(crate) fn into_parts(mut self) -> (TcpStream, Vec<u8>) {
+    pub fn into_parts(mut self) -> (TcpStream, Vec<u8>) {
         (self.stream, self.buffer.split_off(self.start))
     }
 }
@@ -148,7 +158,7 @@ fn head_of(head: &[u8]) -> Option<(u16, usize)> {
 }
 
 /// Where the payload of a server's frame begins and ends, if all of it is there.
-pub(crate) fn frame(bytes: &[u8]) -> Option<(usize, usize)> {
+pub fn frame(bytes: &[u8]) -> Option<(usize, usize)> {
     let (from, length) = match *bytes.get(1)? {
         126 => (4, usize::from(u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]))),
         127 => {
@@ -161,7 +171,7 @@ pub(crate) fn frame(bytes: &[u8]) -> Option<(usize, usize)> {
 }
 
 /// Appends a text frame. A client must mask; a mask of zeros leaves the text as it is.
-pub(crate) fn push_frame(text: &[u8], into: &mut Vec<u8>) {
+pub fn push_frame(text: &[u8], into: &mut Vec<u8>) {
     match u16::try_from(text.len()) {
         Ok(short @ 0..126) => into.extend_from_slice(&[0x81, 0x80 | short.to_be_bytes()[1]]),
         Ok(length) => {

@@ -1,0 +1,67 @@
+//! Tenure side by side with what people would use instead, each in a process of its own on loopback: what
+//! `cargo xtask bench` builds and runs.
+
+mod cells;
+mod drive;
+mod etcd;
+mod place;
+mod plot;
+mod postgres;
+mod redis;
+mod resp;
+mod run;
+mod summary;
+mod table;
+mod tenure;
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use tenure_load::Result;
+
+/// How much is measured.
+#[derive(Parser, Debug)]
+#[command(
+    about = "Measures Tenure beside Redis, etcd, PostgreSQL row locks and the classic ticketing stack."
+)]
+pub(crate) struct Options {
+    /// The program `tenure`, built for release.
+    #[arg(long)]
+    tenure: PathBuf,
+    /// Where what was measured goes: setup.md, raw.csv, summary.md and plots.
+    #[arg(long)]
+    out: PathBuf,
+    /// The program `etcd`, where it is not on the path.
+    #[arg(long)]
+    etcd: Option<PathBuf>,
+    /// Connections to each.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=200))]
+    connections: u16,
+    /// Milliseconds of each measurement.
+    #[arg(long, default_value_t = 2_000)]
+    millis: u64,
+    /// Rounds; their medians count.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=20))]
+    rounds: u16,
+    /// The most items that are held beside what is measured.
+    #[arg(long, default_value_t = 1_000_000)]
+    held: u64,
+    /// A short look: under two minutes, and less to rely on.
+    #[arg(long)]
+    quick: bool,
+    /// Only the main part and the half load.
+    #[arg(long)]
+    main_only: bool,
+}
+
+fn main() -> Result {
+    let mut options = Options::parse();
+    if options.quick {
+        options.millis = options.millis.min(500);
+        options.held = options.held.min(100_000);
+    }
+    let table = run::run(&options)?;
+    println!("{}", summary::write(&options, &table)?);
+    println!("written to {}", options.out.display());
+    Ok(())
+}

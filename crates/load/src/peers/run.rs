@@ -1,0 +1,275 @@
+//! The run: everything is measured once in each round, one after the other.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use tenure_load::row_locks::{Load, RowLocks, Sent};
+use tenure_load::{Measured, Result};
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::LocalSet;
+
+use super::Options;
+use super::cells::{Design, Fsync, MAIN, Peers};
+use super::drive::{Caller, drive};
+use super::etcd::Etcd;
+use super::place::Place;
+use super::postgres::Postgres;
+use super::redis::{How, Locks, Redis};
+use super::table::{Line, Table};
+use super::tenure::{Claims, Tenure};
+
+/// The shim that slows syncs down, compiled where it is used.
+const SHIM: &str = include_str!("sync_delay.c");
+/// Connections along which scaling is drawn.
+const SCALE: [usize; 5] = [1, 4, 16, 64, 256];
+/// Microseconds that a sync takes longer.
+const DELAYS: [u64; 3] = [100, 1_000, 5_000];
+/// Items in PostgreSQL's tables: a share for each of the most callers.
+const ROWS: u64 = 300_000;
+/// Who is drawn beside Tenure where something is changed step by step.
+const DRAWN: [Design; 4] =
+    [Design::Http, Design::Redis(Fsync::Always, How::OneByOne), Design::RowLocks, Design::Etcd];
+
+struct Run<'a> {
+    options: &'a Options,
+    /// One thread for whoever is spoken to by hand, two for PostgreSQL's library.
+    one: Runtime,
+    two: Runtime,
+    table: Table,
+    time: Duration,
+}
+
+pub(crate) fn run(options: &Options) -> Result<Table> {
+    let place = Place::new(&std::env::current_dir()?)?;
+    let mut run = Run {
+        options,
+        one: Builder::new_current_thread().enable_all().build()?,
+        two: Builder::new_multi_thread().worker_threads(2).enable_all().build()?,
+        table: Table::default(),
+        time: Duration::from_millis(options.millis),
+    };
+    let peers = run.start(&place, "main")?;
+    run.main(&peers)?;
+    run.half_load(&peers)?;
+    if !options.main_only {
+        run.scaling(&peers)?;
+        run.held(&peers)?;
+        drop(peers);
+        run.slow_disk(place)?;
+    }
+    Ok(run.table)
+}
+
+impl Run<'_> {
+    /// Starts everyone. Who cannot be started is named and left out.
+    fn start(&self, place: &Place, name: &str) -> Result<Peers> {
+        fn there<T>(name: &str, started: Result<T>) -> Option<T> {
+            started.inspect_err(|error| eprintln!("without {name}: {error}")).ok()
+        }
+        Ok(Peers {
+            tenure: Tenure::start(place, &self.options.tenure, name)?,
+            always: there("Redis", Redis::start(place, "always")),
+            everysec: there("Redis", Redis::start(place, "everysec")),
+            no: there("Redis", Redis::start(place, "no")),
+            etcd: there("etcd", Etcd::start(place, self.options.etcd.as_ref())),
+            postgres: there("PostgreSQL", Postgres::start(place)),
+        })
+    }
+
+    /// Row locks, with a pool of so many connections.
+    fn row_locks(&self, peers: &Peers, connections: usize) -> Result<Option<RowLocks>> {
+        let Some(postgres) = &peers.postgres else { return Ok(None) };
+        self.two.block_on(RowLocks::make(&postgres.url, ROWS, connections)).map(Some)
+    }
+
+    fn closed(&self, callers: Vec<Caller>, pace: Option<f64>) -> Result<(Measured, Vec<Caller>)> {
+        LocalSet::new().block_on(&self.one, drive(callers, self.time, pace))
+    }
+
+    /// A transaction is half a cycle, which is what everything is counted in.
+    fn transactions(&self, rows: &RowLocks, in_flight: usize, per_claim: u64) -> Result<Measured> {
+        let load = Load { in_flight, per_claim: usize::try_from(per_claim)?, time: self.time };
+        let mut measured = self.two.block_on(rows.run(load, Sent::OneByOne))?;
+        measured.commands /= 2;
+        Ok(measured)
+    }
+
+    fn note(
+        &mut self,
+        cell: (&'static str, Design, u64),
+        at: u64,
+        connections: usize,
+        round: u16,
+        measured: &Measured,
+    ) {
+        let (part, design, per_claim) = cell;
+        let design = design.name(per_claim);
+        let line = Line { part, design, at, connections, per_claim, round, rate: 0.0, ms: [0.0; 5] };
+        self.table.0.push(line.measured(measured));
+    }
+
+    fn main(&mut self, peers: &Peers) -> Result {
+        let connections = usize::from(self.options.connections);
+        let rows = self.row_locks(peers, connections)?;
+        let mut cells = Vec::new();
+        for (design, per_claim) in MAIN.iter().filter(|(design, _)| peers.has(*design)) {
+            let callers = match design {
+                Design::RowLocks => Vec::new(),
+                _ => LocalSet::new().block_on(&self.one, peers.callers(*design, connections, *per_claim))?,
+            };
+            cells.push((*design, *per_claim, callers));
+        }
+        let progress = bar("throughput", cells.len() as u64 * u64::from(self.options.rounds));
+        for round in 0..self.options.rounds {
+            for (design, per_claim, callers) in &mut cells {
+                let measured = if let (Design::RowLocks, Some(rows)) = (&*design, &rows) {
+                    self.transactions(rows, connections, *per_claim)?
+                } else {
+                    let (measured, back) = self.closed(std::mem::take(callers), None)?;
+                    *callers = back;
+                    measured
+                };
+                self.note(
+                    ("throughput", *design, *per_claim),
+                    connections as u64,
+                    connections,
+                    round,
+                    &measured,
+                );
+                progress.inc(1);
+            }
+        }
+        progress.finish_and_clear();
+        Ok(())
+    }
+
+    /// Each at half of what it can do.
+    fn half_load(&mut self, peers: &Peers) -> Result {
+        let connections = usize::from(self.options.connections);
+        let designs = [Design::Http, Design::Redis(Fsync::Always, How::OneByOne)];
+        let designs: Vec<_> = designs.into_iter().filter(|design| peers.has(*design)).collect();
+        let progress = bar("half load", designs.len() as u64 * u64::from(self.options.rounds));
+        for round in 0..self.options.rounds {
+            for design in &designs {
+                let name = design.name(1);
+                let Some((rate, _)) = self.table.rate("throughput", &name, connections as u64) else {
+                    continue;
+                };
+                let callers = LocalSet::new().block_on(&self.one, peers.callers(*design, connections, 1))?;
+                let (measured, _) = self.closed(callers, Some(rate / 2.0))?;
+                self.note(("half load", *design, 1), connections as u64, connections, round, &measured);
+                progress.inc(1);
+            }
+        }
+        progress.finish_and_clear();
+        Ok(())
+    }
+
+    fn scaling(&mut self, peers: &Peers) -> Result {
+        let designs: Vec<_> = DRAWN.into_iter().filter(|design| peers.has(*design)).collect();
+        let progress = bar("scaling", (designs.len() * SCALE.len()) as u64);
+        for connections in SCALE {
+            for design in &designs {
+                let measured = self.once(peers, *design, connections)?;
+                self.note(("scaling", *design, 1), connections as u64, connections, 0, &measured);
+                progress.inc(1);
+            }
+        }
+        progress.finish_and_clear();
+        Ok(())
+    }
+
+    fn once(&self, peers: &Peers, design: Design, connections: usize) -> Result<Measured> {
+        if design == Design::RowLocks {
+            let rows = self.row_locks(peers, connections)?.ok_or("no PostgreSQL")?;
+            return self.transactions(&rows, connections, 1);
+        }
+        let callers = LocalSet::new().block_on(&self.one, peers.callers(design, connections, 1))?;
+        Ok(self.closed(callers, None)?.0)
+    }
+
+    /// What more and more held items cost those who claim others.
+    fn held(&mut self, peers: &Peers) -> Result {
+        let connections = usize::from(self.options.connections);
+        let designs = [Design::Http, Design::Redis(Fsync::Always, How::OneByOne)];
+        let designs: Vec<_> = designs.into_iter().filter(|design| peers.has(*design)).collect();
+        let progress = bar("held items", self.options.held * designs.len() as u64);
+        let (mut held, mut step) = (0, 1_000);
+        while step <= self.options.held {
+            for design in &designs {
+                let fill = self.fill(peers, *design, held..step, &progress);
+                LocalSet::new().block_on(&self.one, fill)?;
+                let measured = self.once(peers, *design, connections)?;
+                self.note(("held items", *design, 1), step, connections, 0, &measured);
+            }
+            held = step;
+            step *= 10;
+        }
+        progress.finish_and_clear();
+        Ok(())
+    }
+
+    async fn fill(
+        &self,
+        peers: &Peers,
+        design: Design,
+        items: std::ops::Range<u64>,
+        progress: &ProgressBar,
+    ) -> Result {
+        let items: Vec<String> = items.map(|item| format!("held-{item}")).collect();
+        let mut claims = Claims::connect(&peers.tenure.target).await?;
+        let mut locks = match (&peers.always, design) {
+            (Some(redis), Design::Redis(..)) => Some(Locks::connect(redis.port, How::OneByOne).await?),
+            _ => None,
+        };
+        for chunk in items.chunks(10_000) {
+            match &mut locks {
+                Some(locks) => locks.hold(chunk).await?,
+                None => claims.hold(chunk).await?,
+            }
+            progress.inc(chunk.len() as u64);
+        }
+        Ok(())
+    }
+
+    /// Everyone again, on a disk whose syncs take longer.
+    fn slow_disk(&mut self, mut place: Place) -> Result {
+        let Some(shim) = compile_shim(&place) else {
+            eprintln!("without a slower disk: it takes a C compiler (cc)");
+            return Ok(());
+        };
+        let connections = usize::from(self.options.connections);
+        let progress = bar("slower disk", (DELAYS.len() * DRAWN.len()) as u64);
+        for delay in DELAYS {
+            place.shim = Some((shim.clone(), delay));
+            let peers = self.start(&place, &format!("delay-{delay}"))?;
+            for design in DRAWN.into_iter().filter(|design| peers.has(*design)) {
+                let measured = self.once(&peers, design, connections)?;
+                self.note(("slower disk", design, 1), delay, connections, 0, &measured);
+                progress.inc(1);
+            }
+        }
+        progress.finish_and_clear();
+        Ok(())
+    }
+}
+
+fn compile_shim(place: &Place) -> Option<PathBuf> {
+    let (source, shim) = (place.path().join("sync_delay.c"), place.path().join("sync_delay.so"));
+    std::fs::write(&source, SHIM).ok()?;
+    let mut compile = Command::new("cc");
+    compile.args(["-O2", "-shared", "-fPIC", "-o"]).arg(&shim).arg(&source).arg("-ldl");
+    compile.status().is_ok_and(|status| status.success()).then_some(shim)
+}
+
+/// Without a terminal it is silent.
+fn bar(message: &'static str, total: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg:24} {wide_bar} {human_pos}/{human_len} {eta:>4}");
+    let bar = ProgressBar::new(total).with_message(message);
+    match style {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}

@@ -1,0 +1,222 @@
+//! What a run says: the table as it was measured, the machine that it was measured on, the aims and what
+//! became of them, and plots.
+
+use std::fmt::Write as _;
+use std::process::Command;
+
+use tenure_load::Result;
+
+use super::Options;
+use super::plot::{self, Series, short};
+use super::table::{QUANTILES, Table};
+
+/// Less than this much better is a tie.
+const TIE: f64 = 1.2;
+
+/// An aim: ours against theirs, at least so many times as fast.
+struct Aim {
+    ours: &'static str,
+    theirs: &'static str,
+    least: f64,
+}
+
+const AIMS: &[Aim] = &[
+    aim("tenure http one", "redis always one", 1.0),
+    aim("tenure http ten", "redis always ten script", 1.5),
+    aim("tenure http ten", "redis always ten naive", 5.0),
+    aim("tenure socket pipelined", "redis always pipelined", 1.7),
+    aim("tenure http one", "etcd one", 10.0),
+    aim("tenure http ten", "etcd ten", 12.0),
+    aim("tenure http one", "postgresql row locks one", 4.0),
+    aim("tenure http ten", "postgresql row locks ten", 6.0),
+    aim("tenure http ten", "ticketing stack ten", 12.0),
+];
+
+const fn aim(ours: &'static str, theirs: &'static str, least: f64) -> Aim {
+    Aim { ours, theirs, least }
+}
+
+/// Writes all of it; answers the summary.
+pub(crate) fn write(options: &Options, table: &Table) -> Result<String> {
+    let out = &options.out;
+    std::fs::create_dir_all(out)?;
+    std::fs::write(out.join("raw.csv"), table.csv())?;
+    std::fs::write(out.join("setup.md"), setup(options))?;
+    let summary = summary(options, table);
+    std::fs::write(out.join("summary.md"), &summary)?;
+    let at = u64::from(options.connections);
+    let rates = table.designs("throughput").into_iter().filter_map(|design| {
+        let (rate, _) = table.rate("throughput", &design, at)?;
+        Some((design, rate))
+    });
+    let rates: Vec<_> = rates.collect();
+    std::fs::write(
+        out.join("throughput.svg"),
+        plot::bars("Claims with their releases a second", "cycles/s", &rates),
+    )?;
+    let latencies = table.designs("throughput").into_iter().filter(|design| design.ends_with("one"));
+    let latencies: Vec<Series> = latencies
+        .map(|design| {
+            let point = |(number, quantile): (usize, &f64)| {
+                // The nines: 50 % is 2, 99 % is 100.
+                Some((1.0 / (1.0 - quantile).max(1e-4), table.ms("throughput", &design, at, number)?))
+            };
+            Series { points: QUANTILES.iter().enumerate().filter_map(point).collect(), name: design }
+        })
+        .collect();
+    let words = "one claim in so many takes longer (2: the median, 100: p99)";
+    std::fs::write(
+        out.join("latency.svg"),
+        plot::lines("Time of a claim of one item", words, "ms", &latencies),
+    )?;
+    for (part, file, title, x) in [
+        ("scaling", "scaling.svg", "Claims with their releases a second", "connections"),
+        ("held items", "held.svg", "While more and more items are held", "held items"),
+        (
+            "slower disk",
+            "slower-disk.svg",
+            "On a disk whose syncs take longer",
+            "microseconds more for a sync",
+        ),
+    ] {
+        let series = series(table, part);
+        if !series.is_empty() {
+            std::fs::write(out.join(file), plot::lines(title, x, "cycles/s", &series))?;
+        }
+    }
+    Ok(summary)
+}
+
+fn series(table: &Table, part: &str) -> Vec<Series> {
+    let of = |design: String| {
+        #[expect(clippy::cast_precision_loss, reason = "a place in a plot")]
+        let point = |at: u64| table.rate(part, &design, at).map(|(rate, _)| (at as f64, rate));
+        Series { points: table.places(part).into_iter().filter_map(point).collect(), name: design }
+    };
+    table.designs(part).into_iter().map(of).collect()
+}
+
+fn summary(options: &Options, table: &Table) -> String {
+    let at = u64::from(options.connections);
+    let mut out = String::from("# Side by side\n\n");
+    // Writing into a string cannot fail.
+    let _ = writeln!(
+        out,
+        "Cycles (a claim and its release) a second over {at} connections, medians of {} rounds and how far those lie \
+         apart; times are of the claim alone. `setup.md` says on which machine, `raw.csv` has every measurement.\n",
+        options.rounds
+    );
+    out.push_str("| design | cycles/s | spread | p50 | p99 |\n| --- | ---: | ---: | ---: | ---: |\n");
+    for design in table.designs("throughput") {
+        let Some((rate, apart)) = table.rate("throughput", &design, at) else { continue };
+        let ms = |quantile| table.ms("throughput", &design, at, quantile).unwrap_or(f64::NAN);
+        let _ = writeln!(
+            out,
+            "| {design} | {} | {:.0} % | {:.2} ms | {:.2} ms |",
+            short(rate),
+            100.0 * apart,
+            ms(0),
+            ms(2)
+        );
+    }
+    out.push_str("\n## Aims\n\n| figure | measured | aim | |\n| --- | ---: | ---: | --- |\n");
+    for Aim { ours, theirs, least } in AIMS {
+        let row = match table.ratio("throughput", ours, theirs, at) {
+            Some(ratio) => format!("{ratio:.2}× | {least}× | {}", verdict(ratio, *least)),
+            None => format!("not measured | {least}× | its peer is missing"),
+        };
+        let _ = writeln!(out, "| {ours} / {theirs} | {row} |");
+    }
+    let half = |design| table.ms("half load", design, at, 2);
+    if let (Some(ours), Some(theirs)) = (half("tenure http one"), half("redis always one")) {
+        let word = verdict(theirs / ours, 1.0);
+        let _ = writeln!(
+            out,
+            "| p99 at half load, beside Redis `always` | {ours:.2} ms | {theirs:.2} ms | {word} |"
+        );
+    }
+    out.push_str(
+        "\nA ratio is taken within each round. Less than 1.2× either way is a tie. 10,000 sockets are measured by \
+         `tenure bench http --sockets 10000`.\n\n\
+         What each does: Tenure commits a claim, its event and its audit row, durably, and the same for the release. \
+         Redis sets keys with a value of one's own and compares before it deletes; `always` syncs before it answers, \
+         `everysec` and `no` answer before. etcd grants a lease, puts the keys in a transaction and revokes the lease, \
+         through its JSON gateway, which costs it more than gRPC would. Row locks are one transaction with `SELECT … FOR \
+         UPDATE` for the claim and one for the release, prepared. The ticketing stack sets ten keys in Redis (`everysec`), \
+         sells in one transaction in PostgreSQL, and deletes the ten keys. Pipelined: 32 commands of each connection at once.\n",
+    );
+    out
+}
+
+/// What became of an aim.
+fn verdict(ratio: f64, least: f64) -> &'static str {
+    if ratio >= least {
+        // Being level is all that was aimed for, and neither is ahead.
+        if least <= 1.0 && ratio < TIE { "reached (tie)" } else { "reached" }
+    } else if least <= 1.0 && ratio > 1.0 / TIE {
+        "tie"
+    } else {
+        "**missed**"
+    }
+}
+
+fn setup(options: &Options) -> String {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let said = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).lines().next()?.trim().to_owned();
+        output.status.success().then_some(text)
+    };
+    let field = |text: &str, name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name))?;
+        Some(line.split_once(':')?.1.trim().to_owned())
+    };
+    let unknown = || "not there".to_owned();
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let etcd = options.etcd.as_ref().map_or_else(|| "etcd".to_owned(), |path| path.display().to_string());
+    let tenure = options.tenure.display().to_string();
+    let rows = [
+        ("processor", field(&read("/proc/cpuinfo"), "model name")),
+        ("cores", Some(cores.to_string())),
+        ("memory", field(&read("/proc/meminfo"), "MemTotal")),
+        ("system", said("uname", &["-sr"])),
+        ("load before the end", read("/proc/loadavg").split(' ').next().map(str::to_owned)),
+        ("file system", said("stat", &["-f", "-c", "%T", "."])),
+        ("Tenure", said(&tenure, &["--version"])),
+        ("commit", said("git", &["rev-parse", "--short", "HEAD"])),
+        ("Redis", said("redis-server", &["--version"])),
+        ("etcd", said(&etcd, &["--version"])),
+        ("PostgreSQL", said("psql", &["--version"])),
+    ];
+    let mut out = String::from("# How it was measured\n\n| what | |\n| --- | --- |\n");
+    for (what, value) in rows {
+        let _ = writeln!(out, "| {what} | {} |", value.unwrap_or_else(unknown));
+    }
+    let Options { connections, millis, rounds, held, .. } = options;
+    let _ = writeln!(
+        out,
+        "\n{connections} connections, {rounds} rounds of {millis} ms each, up to {held} held items. Everything runs on \
+         this one machine, the generator too: one thread of it for whoever is spoken to by hand, two for PostgreSQL's \
+         library. Repeat it with `cargo xtask bench`."
+    );
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_level_is_a_tie_and_what_is_behind_is_missed() {
+        for (ratio, least, word) in [
+            (1.1, 1.0, "reached (tie)"),
+            (1.3, 1.0, "reached"),
+            (0.9, 1.0, "tie"),
+            (0.7, 1.0, "**missed**"),
+            (3.9, 4.0, "**missed**"),
+            (4.0, 4.0, "reached"),
+        ] {
+            assert_eq!(verdict(ratio, least), word, "{ratio}");
+        }
+    }
+}
