@@ -75,8 +75,9 @@ const MAKE_HEADS: &str = "INSERT INTO tenure.collections (collection, seq, hash,
      ON CONFLICT DO NOTHING";
 const LOCK_HEADS: &str = "SELECT collection, seq, hash, created_at_ms, at_ms FROM tenure.collections \
      WHERE collection = ANY($1) ORDER BY collection FOR UPDATE";
+pub(super) const CLOCK: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 /// And in which process of the server; never prepared, since that is what tells whether the others may be.
-pub(super) const CLOCK: &str =
+const CLOCK_AND_PROCESS: &str =
     "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, pg_backend_pid()";
 /// Asked in every batch: behind a pooler a connection outlives the database that it was made to.
 const CLOCK_AND_TIMELINE: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, \
@@ -285,7 +286,7 @@ async fn open(
     }
     let locked = pipeline.len().wrapping_sub(1);
     let clock = pipeline.len();
-    pipeline.typed(if tells_timeline { CLOCK_AND_TIMELINE } else { CLOCK }, []);
+    pipeline.typed(if tells_timeline { CLOCK_AND_TIMELINE } else { CLOCK_AND_PROCESS }, []);
     // Only what somebody asks for: an empty question costs as much as another.
     let mut sent: [Option<usize>; 5] = [None; 5];
     let texts = Type::TEXT_ARRAY;
