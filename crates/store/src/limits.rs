@@ -51,9 +51,9 @@ pub const RESOLVE_MS: u64 = 15_000;
 pub const RESOLVE_PAUSE_MS: u64 = 100;
 /// Connections of one node for readers: as many as a small database has cores to spare.
 pub const READERS_MAX: usize = 8;
-/// Readers that may wait for one of them. Each keeps a thread of the server waiting, of which there are some
-/// hundreds; the rest is for everything else that the server does.
-pub const READERS_WAITING_MAX: usize = 64;
+/// Readers that may wait for one of them. Each keeps a thread of the server waiting, of which there are 512; the
+/// rest is for everything else that the server does. A crowd of a few hundred gets through.
+pub const READERS_WAITING_MAX: usize = 400;
 /// The longest that a reader waits for one.
 pub const READER_WAIT_MS: u64 = 5_000;
 /// Bytes of events after which a page of them is full, however few they are: what one commit may hold. A page of
