@@ -113,7 +113,7 @@ fn key() -> Result<CollectionKey, String> {
 fn hashes(reader: &dyn tenure_store::Reader) -> Result<Vec<[u8; 32]>, String> {
     match reader.events(&key()?, 0, 10_000).map_err(told)? {
         EventPage::Events(events) => Ok(events.iter().map(|sealed| sealed.hash.0).collect()),
-        _ => Ok(Vec::new()),
+        EventPage::Resync { .. } => Ok(Vec::new()),
     }
 }
 

@@ -21,7 +21,7 @@ const TTL_MS: u64 = 60_000;
 /// The shortest there is: for those who walk away.
 const SHORT_MS: u64 = 1_000;
 /// After so long without an answer something is wrong with the drill's server.
-const GIVE_UP: Duration = Duration::from_secs(60);
+const GIVE_UP: Duration = Duration::from_mins(1);
 
 /// A load on one collection.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use crate::http::Caller;
 /// The administrator's key of every drill.
 pub const KEY: &str = "the-administrators-own-key-of-the-drills";
 /// A start reads the archive and the journal's tail; more than this is a fault.
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_mins(1);
 
 /// How and where it runs.
 #[derive(Debug)]

@@ -146,7 +146,7 @@ impl Identity {
         let jwt = settings.jwt.clone().map(jwt::Jwt::new).transpose()?;
         let keys = Arc::new(mirror::Mirror::new(documents::collection(documents::KEYS)));
         let sessions = Arc::new(mirror::Mirror::new(documents::collection(documents::SESSIONS)));
-        let tasks = Default::default();
+        let tasks = Mutex::default();
         Ok(Self(Arc::new(Inner { engine, settings, jwt, keys, sessions, tasks })))
     }
 

@@ -111,15 +111,13 @@ pub(crate) async fn list_claims(
     // What each collection's claims are judged by, read once: over a network every read is a round trip.
     let mut known: HashMap<CollectionKey, Option<Option<Arc<Policy>>>> = HashMap::new();
     let keep = |ClaimRow { collection, claim }: ClaimRow| {
-        let judged_by = match known.get(&collection) {
-            Some(judged_by) => judged_by.clone(),
-            None => {
-                let is_seen =
-                    caller.covers(collection.kind()) && check_seen(&app, &caller, &collection).is_ok();
-                let judged_by = is_seen.then(|| app.policy(collection.kind())).transpose()?;
-                known.insert(collection.clone(), judged_by.clone());
-                judged_by
-            }
+        let judged_by = if let Some(judged_by) = known.get(&collection) {
+            judged_by.clone()
+        } else {
+            let is_seen = caller.covers(collection.kind()) && check_seen(&app, &caller, &collection).is_ok();
+            let judged_by = is_seen.then(|| app.policy(collection.kind())).transpose()?;
+            known.insert(collection.clone(), judged_by.clone());
+            judged_by
         };
         let Some(policy) = judged_by else { return Ok(None) };
         let claim = seen_by(policy.as_deref(), &claim, now_ms);
