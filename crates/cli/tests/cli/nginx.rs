@@ -1,10 +1,12 @@
 //! The sample configuration of nginx, with a real nginx in front of a real server.
 
 use std::fs;
+use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::StreamExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -175,4 +177,37 @@ async fn r25_behind_the_sample_nginx_requests_sessions_and_sockets_work() {
     plain.read_to_string(&mut moved).await.expect("read");
     assert!(moved.starts_with("HTTP/1.1 308"), "{moved}");
     assert!(moved.contains(&format!("https://{NAME}/app/tasks")), "{moved}");
+}
+
+/// A node that dies with every answer, and counts what it was asked.
+fn dying() -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("bound"));
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut head = [0; 4096];
+            // Read whole before it ends, so that nginx knows that it was taken.
+            if stream.read(&mut head).is_ok_and(|read| read > 0) {
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    });
+    (url, asked)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn i11_a_change_that_reached_a_node_is_sent_to_no_other() {
+    // What changes nothing is asked again: that is what nginx would do with PUT and DELETE, too.
+    for (method, times) in [("GET", 2), ("PUT", 1), ("DELETE", 1), ("POST", 1), ("PATCH", 1)] {
+        // Anew for each, since nginx remembers for a while which nodes have failed.
+        let folder = tempfile::tempdir().expect("a folder");
+        let (first, second) = (dying(), dying());
+        let nginx = Nginx::start(folder.path(), &[&first.0, &second.0]);
+        let answer = nginx.ask(HERE, &format!("{method} /v1/collections/lock/a/items/b HTTP/1.1"), "").await;
+        assert!(answer.starts_with("HTTP/1.1 502"), "{method}: {answer}");
+        let asked = first.1.load(Ordering::SeqCst) + second.1.load(Ordering::SeqCst);
+        assert_eq!(asked, times, "{method}");
+    }
 }
