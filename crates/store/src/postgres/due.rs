@@ -14,7 +14,7 @@ use crate::read::{Due, Pulse};
 
 const HEADS: &str = "SELECT collection, seq FROM tenure.collections WHERE collection = ANY($1) AND seq > 0";
 /// The clock is read in a query of its own: only then is it one value, by which an index can be searched.
-pub const DUE: &str = "SELECT collection, number, expires_at_ms FROM tenure.claims \
+pub(super) const DUE: &str = "SELECT collection, number, expires_at_ms FROM tenure.claims \
      WHERE state = 0 AND expires_at_ms <= $1 + \
      coalesce($3, (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)) \
      ORDER BY expires_at_ms LIMIT $2";

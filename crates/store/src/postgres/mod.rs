@@ -43,9 +43,6 @@ use std::time::Instant;
 use parking_lot::Mutex;
 
 use connect::Link;
-/// The look for deadlines, for a test of its plan.
-#[cfg(feature = "conformance")]
-pub use due::DUE;
 use load::Open;
 use reader::PostgresReader;
 use session::Session;
@@ -54,6 +51,10 @@ pub use view::PostgresView;
 use crate::moving::{Mark, refusal};
 use crate::{Batch, Error, Reader, Store, Tidier, Want};
 use tenure_core::CollectionKey;
+
+/// The look for deadlines, for a test of its plan.
+#[cfg(feature = "conformance")]
+pub const DUE: &str = due::DUE;
 
 /// How a database is used.
 #[derive(Clone, Debug)]
