@@ -12,7 +12,7 @@ use tenure_server::config::{Config, ConfigError, Flags};
 use tenure_server::{Metrics, Server, router, stop_signal};
 use tenure_store::Store;
 use tenure_store::embedded::Embedded;
-use tenure_store::postgres::Postgres;
+use tenure_store::postgres::{Direct, Postgres};
 use tokio::sync::Notify;
 
 use crate::bench::Result;
@@ -153,6 +153,7 @@ fn start(config: &Config, redis: Option<&Redis>, options: Options) -> Result<Eng
     };
     let options_of_store = tenure_store::postgres::Options {
         redis: redis.cloned(),
+        direct: config.database_direct_url.as_ref().map(|url| Direct(url.expose().to_owned())),
         ..tenure_store::postgres::Options::default()
     };
     let store = Postgres::open(url.expose(), &options_of_store)?;

@@ -81,6 +81,7 @@ struct Connection {
     end_claim: Statement,
     free_items: Statement,
     put_event: Statement,
+    sell_items: Statement,
 }
 
 /// How much is asked of it.
@@ -186,6 +187,12 @@ impl Connection {
                  claimed_until = clock_timestamp() + interval '1 minute' WHERE id = ANY($1)",
             )
             .await?,
+            // Held by nobody: whoever claims rows is measured over the same ones.
+            sell_items: prepare(
+                "UPDATE row_locks.items SET status = 'sold', claim = currval('row_locks.claims_id_seq'), \
+                 version = version + 1 WHERE id = ANY($1)",
+            )
+            .await?,
             lock_claim: prepare(
                 "SELECT holder, state, expires_at > clock_timestamp() FROM row_locks.claims WHERE id = $1 FOR UPDATE",
             )
@@ -196,9 +203,11 @@ impl Connection {
                  WHERE id = ANY((SELECT items FROM row_locks.claims WHERE id = $1)::text[]) AND claim = $1",
             )
             .await?,
+            // In a sub-select, or each would be compared with a function that may change, by reading the whole table.
             put_event: prepare(
                 "INSERT INTO row_locks.events (actor, action, claim, items) \
-                 SELECT $1, $2, id, items FROM row_locks.claims WHERE id = coalesce($3, currval('row_locks.claims_id_seq'))",
+                 SELECT $1, $2, id, items FROM row_locks.claims \
+                 WHERE id = (SELECT coalesce($3, currval('row_locks.claims_id_seq')))",
             )
             .await?,
             client,
@@ -313,7 +322,7 @@ impl Seller {
         client.execute(&self.0.begin, &[]).await?;
         client.query(&self.0.lock_items, &[&ids]).await?;
         client.query_one(&self.0.put_claim, &[&holder, &ids]).await?;
-        client.execute(&self.0.take_items, &[&ids]).await?;
+        client.execute(&self.0.sell_items, &[&ids]).await?;
         client.execute(&self.0.put_event, &[&holder, &"sold", &None::<i64>]).await?;
         client.execute(&self.0.commit, &[]).await?;
         Ok(())

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 
 import { holds } from '../../pages/lib/draw.js';
 import { money, parseMoney } from '../../pages/lib/money.js';
-import { Api, DESK, LANGUAGES, PHONE, axe, axeIn, eventually, fits, journey } from './helper.js';
+import { Api, LANGUAGES, axe, axeIn, eventually, fits, journey, sights } from './helper.js';
 
 let count = 0;
 
@@ -405,7 +405,7 @@ for (const who of ['ana', 'diego']) {
 }
 
 for (const language of LANGUAGES) {
-  journey(`the raffle office in ${language}, on a phone and on a desk`, async ({ person }) => {
+  journey(`the raffle office in ${language}`, async ({ person }) => {
     const setUp = await person('carmen');
     const [ana, bruno] = [await person('ana'), await person('bruno')];
     const raffle = await onSale(setUp.api, `Seen in ${language}`);
@@ -414,7 +414,7 @@ for (const language of LANGUAGES) {
     const waiting = await transfer(ana.api, raffle, [2]);
     const differing = await transfer(bruno.api, raffle, [3]);
     await setUp.api.ask('POST', `/admin/payments/${differing.id}/approve`, { bank_amount_minor: 1 });
-    for (const [viewport, theme] of /** @type {const} */ ([[PHONE, 'light'], [DESK, 'dark']])) {
+    for (const [viewport, theme] of sights(language)) {
       const carmen = await person('carmen', { language, viewport, theme });
       const look = async (path, act = async () => {}) => {
         const page = await carmen.open(`/app/admin${path}`);
@@ -440,7 +440,7 @@ for (const language of LANGUAGES) {
     // The result of a draw is the longest page.
     await setUp.api.ask('PATCH', `/raffles/${raffle}`, { status: 'paused' });
     await setUp.api.ask('POST', `/raffles/${raffle}/draw`, {});
-    for (const viewport of [PHONE, DESK]) {
+    for (const [viewport] of sights(language)) {
       const carmen = await person('carmen', { language, viewport });
       const page = await carmen.open(`/app/admin/raffles/${raffle}`);
       await page.locator('.result .winner').waitFor();

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 
 import { locate } from '../../pages/console/locate.js';
 import { parse } from '../../pages/console/metrics.js';
-import { DESK, LANGUAGES, PHONE, axe, axeIn, eventually, fits, journey } from './helper.js';
+import { LANGUAGES, axe, axeIn, eventually, fits, journey, sights } from './helper.js';
 
 /** @param {import('./helper.js').Api} api @param {string} item @param {number} [ttl_ms] */
 const claim = (api, item, ttl_ms = 600_000) => api.ask('POST', '/v1/claims', { collection: 'lock/demo', items: [item], ttl_ms });
@@ -228,8 +228,8 @@ journey('the console is not for everybody', async ({ person }) => {
 });
 
 for (const language of LANGUAGES) {
-  journey(`the console in ${language}, on a phone and on a desk`, async ({ person }) => {
-    for (const [viewport, theme] of /** @type {const} */ ([[PHONE, 'light'], [DESK, 'dark']])) {
+  journey(`the console in ${language}`, async ({ person }) => {
+    for (const [viewport, theme] of sights(language)) {
       const carmen = await person('carmen', { language, viewport, theme });
       await claim(carmen.api, 'seen', 600_000).catch(() => {});
       for (const path of ['', '/item/lock/demo/seen', '/audit', '/policies', '/keys', '/health']) {

@@ -229,6 +229,19 @@ export async function axeIn(page, language) {
   if (isPhone === ['es', 'ko'].includes(language)) await axe(page);
 }
 
+/**
+ * How a page is seen in a language: in English on a phone and on a desk, in every other on one of them, which is where
+ * {@link axeIn} looks. Pages that take many steps would be gone through eight times otherwise.
+ * @param {string} language
+ * @returns {[viewport: {width: number, height: number}, theme: 'light' | 'dark'][]}
+ */
+export function sights(language) {
+  const phone = /** @type {const} */ ([PHONE, 'light']);
+  const desk = /** @type {const} */ ([DESK, 'dark']);
+  if (language === 'en') return [[...phone], [...desk]];
+  return ['es', 'ko'].includes(language) ? [[...phone]] : [[...desk]];
+}
+
 /** Nothing sticks out to the side. @param {import('playwright-core').Page} page */
 export async function fits(page) {
   const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);

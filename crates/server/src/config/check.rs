@@ -97,6 +97,12 @@ impl Config {
         if let Err(error) = self.redis() {
             wrong("redis", &error.reason);
         }
+        if !starts(&self.database_direct_url, &["postgres://", "postgresql://"]) {
+            wrong("database_direct_url", "must begin with postgres://");
+        }
+        if self.database_direct_url.is_some() && self.database_url.is_none() {
+            wrong("database_direct_url", "leads past a pooler of database_url: set database_url too");
+        }
         if self.redis.is_some() && self.database_url.is_none() {
             wrong("redis", "is for many nodes over one database: set database_url too");
         }

@@ -37,6 +37,11 @@ pub(super) const KEYS: &[Key] = &[
     key("data", Takes::Text, "The folder with the data, unless database_url is set."),
     key("database_url", Takes::Text, "PostgreSQL instead of the folder: postgres://user:password@host/name."),
     key(
+        "database_direct_url",
+        Takes::Text,
+        "The same database past a pooler such as PgBouncer, for hints between nodes, which a pooler loses.",
+    ),
+    key(
         "redis",
         Takes::Text,
         "Redis that carries hints between nodes over one database, and counts rates for all of them: redis://user:password@host:port/number.",

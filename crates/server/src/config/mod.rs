@@ -62,6 +62,8 @@ pub struct Config {
     pub data: PathBuf,
     /// PostgreSQL instead.
     pub database_url: Option<Secret>,
+    /// The same past a pooler, for hints.
+    pub database_direct_url: Option<Secret>,
     /// Hints between nodes.
     pub redis: Option<Secret>,
     /// Load the demonstration.
@@ -264,6 +266,7 @@ impl Default for Config {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             data: PathBuf::from("./tenure-data"),
             database_url: None,
+            database_direct_url: None,
             redis: None,
             demo: false,
             admin_key: None,

@@ -50,6 +50,7 @@ fn full() -> Config {
     let path = || Some(PathBuf::from("f"));
     Config {
         database_url: secret(),
+        database_direct_url: secret(),
         redis: secret(),
         admin_key: secret(),
         secret: secret(),
@@ -125,6 +126,7 @@ fn wrong_values_are_named_with_their_key() {
     check("redis = \"redis://h\"", "redis", "database_url");
     let secret = "secret = \"0123456789abcdef0123456789abcdef\"";
     check(&format!("database_url = \"mysql://h\"\n{secret}"), "database_url", "postgres://");
+    check("database_direct_url = \"postgres://h\"", "database_direct_url", "set database_url too");
     check("database_url = \"postgres://h\"", "secret", "the same on every node");
     let shared = format!("database_url = \"postgres://h\"\n{secret}\n[payments]\n");
     check(&format!("{shared}public_url = \"https://h\""), "payments.secrets_dir", "every node");

@@ -17,10 +17,17 @@ use super::Options;
 use super::tls::{Asked, Tls, TlsStream};
 use crate::Error;
 
-/// Where the database is, and the threads that talk to it.
-pub(super) struct Link {
+/// An address, and how to speak there.
+struct Place {
     config: Config,
     tls: Tls,
+}
+
+/// Where the database is, and the threads that talk to it.
+pub(super) struct Link {
+    place: Place,
+    /// The same past a pooler, where hints must go.
+    direct: Option<Place>,
     /// Host and name, for people.
     label: String,
     pub(super) options: Options,
@@ -28,8 +35,8 @@ pub(super) struct Link {
     runtime: Option<Runtime>,
 }
 
-impl Link {
-    pub(super) fn new(url: &str, options: &Options) -> Result<Self, Error> {
+impl Place {
+    fn new(url: &str, options: &Options) -> Result<Self, Error> {
         let (url, asked) = Asked::split(url)?;
         // The parser's own words may repeat what it was given, a password for one.
         let mut config: Config = url.parse().map_err(|_| Error::Unsupported {
@@ -47,6 +54,14 @@ impl Link {
         if config.get_application_name().is_none() {
             config.application_name("tenure");
         }
+        Ok(Self { config, tls })
+    }
+}
+
+impl Link {
+    pub(super) fn new(url: &str, options: &Options) -> Result<Self, Error> {
+        let place = Place::new(url, options)?;
+        let direct = options.direct.as_ref().map(|direct| Place::new(&direct.0, options)).transpose()?;
         let runtime = Builder::new_multi_thread()
             // They only move bytes between sockets and those who wait.
             .worker_threads(2)
@@ -58,8 +73,8 @@ impl Link {
                 doing: "start the threads for",
                 source,
             })?;
-        let label = label(&config);
-        Ok(Self { config, tls, label, options: options.clone(), runtime: Some(runtime) })
+        let label = label(&place.config);
+        Ok(Self { place, direct, label, options: options.clone(), runtime: Some(runtime) })
     }
 
     /// Host and name, without what is secret.
@@ -69,7 +84,7 @@ impl Link {
 
     /// A connection, driven until it is dropped.
     pub(super) async fn connect(&self) -> Result<Client, Error> {
-        let (client, connection) = self.connect_raw().await?;
+        let (client, connection) = self.connect_to(&self.place).await?;
         self.spawn(async move {
             // Whoever waits for an answer hears of it; for the operator one line is enough.
             if let Err(error) = connection.await {
@@ -79,10 +94,14 @@ impl Link {
         Ok(client)
     }
 
-    /// A connection that somebody else drives.
-    pub(super) async fn connect_raw(&self) -> Result<(Client, Connection<Socket, TlsStream>), Error> {
+    /// A connection for hints, which somebody else drives: past a pooler, if we were told how.
+    pub(super) async fn connect_direct(&self) -> Result<(Client, Connection<Socket, TlsStream>), Error> {
+        self.connect_to(self.direct.as_ref().unwrap_or(&self.place)).await
+    }
+
+    async fn connect_to(&self, place: &Place) -> Result<(Client, Connection<Socket, TlsStream>), Error> {
         let limit = Duration::from_millis(self.options.connect_ms);
-        let connected = tokio::time::timeout(limit, self.config.connect(self.tls.clone())).await;
+        let connected = tokio::time::timeout(limit, place.config.connect(place.tls.clone())).await;
         match connected {
             Ok(Ok(pair)) => Ok(pair),
             Ok(Err(error)) => Err(away(&error)),

@@ -142,7 +142,7 @@ async fn over_redis(redis: &Redis, hearer: &Hearer) -> std::io::Result<(Mouth, E
 }
 
 async fn over_notify(link: &Link, hearer: &Hearer) -> Result<(Mouth, Ears), Error> {
-    let (client, mut connection) = link.connect_raw().await?;
+    let (client, mut connection) = link.connect_direct().await?;
     let hearer = hearer.clone();
     let (living, ended) = oneshot::channel::<()>();
     link.spawn(async move {

@@ -73,11 +73,23 @@ pub struct Options {
     pub stats_ms: u64,
     /// Carries hints between nodes; without it the database does.
     pub redis: Option<tenure_redis::Redis>,
+    /// Leads to the same database past a pooler, for hints.
+    pub direct: Option<Direct>,
     /// Prepare statements by name, unless a pooler is found to be between.
     pub prepare: bool,
     /// The time, for tests that move it by hand. Everyone else goes by the database's.
     #[cfg(feature = "conformance")]
     pub clock: Option<TestClock>,
+}
+
+/// An address, which may have a password in it.
+#[derive(Clone)]
+pub struct Direct(pub String);
+
+impl std::fmt::Debug for Direct {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Direct(…)")
+    }
 }
 
 /// A time that a test moves by hand.
@@ -113,6 +125,7 @@ impl Default for Options {
             readers_max: READERS_MAX,
             stats_ms: STATS_MS,
             redis: None,
+            direct: None,
             prepare: true,
             #[cfg(feature = "conformance")]
             clock: None,

@@ -5,11 +5,14 @@ use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use tenure_store::conformance::{self, Server};
-use tenure_store::postgres::Postgres;
+use tenure_core::CollectionKey;
+use tenure_store::conformance::{self, Server, key};
+use tenure_store::postgres::{Direct, Options, Postgres};
+use tenure_store::{Heard, Store};
 
 use crate::exact;
 use crate::support::{acquire, run};
@@ -78,6 +81,27 @@ fn e09_behind_a_pooler_it_behaves_like_the_reference() {
         drop(store);
         open()
     });
+}
+
+#[test]
+fn e09_hints_go_past_a_pooler() {
+    let server = Server::shared();
+    let pooler = Pooler::before(server);
+    let url = server.database();
+    let open = || {
+        let options = Options { direct: Some(Direct(url.clone())), ..exact() };
+        Postgres::open(&pooler.url(&url), &options).expect("opens")
+    };
+    let (speaks, hears) = (open(), open());
+    let (sender, heard) = std::sync::mpsc::channel();
+    // It hears of everything when it begins to listen, and of this when it is said.
+    let pass_on: Heard =
+        Arc::new(move |keys: Option<&[CollectionKey]>| drop(sender.send(keys.map(<[_]>::to_vec))));
+    let _hears = hears.reader().hints(pass_on).expect("a shared store has hints");
+    assert_eq!(heard.recv_timeout(Duration::from_mins(1)), Ok(None));
+    let teller = speaks.reader().hints(Arc::new(|_: Option<&[CollectionKey]>| {})).expect("so has the other");
+    teller.tell(vec![key("lock/a")]);
+    assert_eq!(heard.recv_timeout(Duration::from_mins(1)), Ok(Some(vec![key("lock/a")])));
 }
 
 #[test]
