@@ -53,7 +53,6 @@ class RafflePage {
     this.place = place;
     this.path = `/raffles/${part(id)}`;
     this.id = id;
-    this.session = browserSession();
     this.canBuy = canBuy(place.session.role);
     this.live = new RaffleLive(place, id);
     this.heading = h('h1');
@@ -110,6 +109,11 @@ class RafflePage {
   /** Replaced once the page has begun. */
   refresh = () => {};
   refreshRaffle = () => {};
+
+  /** Asked for each time: of two tabs that were opened at once both make one, and the one that stays is both tabs'. */
+  get session() {
+    return browserSession();
+  }
 
   /** @returns {Raffle} */
   get raffle() {
