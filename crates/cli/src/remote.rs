@@ -33,21 +33,20 @@ impl Remote {
     }
 
     pub(crate) fn client(&self) -> Result<Client> {
-        let key = read_key(self.key_file.as_deref())?;
+        self.client_with(&read_key(self.key_file.as_deref())?)
+    }
+
+    fn client_with(&self, key: &str) -> Result<Client> {
         let client = match &self.ca_file {
-            Some(path) => Client::with_authority(&self.server, &key, path),
-            None => Client::new(&self.server, &key),
+            Some(path) => Client::with_authority(&self.server, key, path),
+            None => Client::new(&self.server, key),
         };
         Ok(client.map_err(|error| self.exit(&error))?)
     }
 
     /// Asks whether the server can serve, without a key.
     pub(crate) fn ready(&self) -> Result {
-        let client = match &self.ca_file {
-            Some(path) => Client::with_authority(&self.server, NO_KEY, path),
-            None => Client::new(&self.server, NO_KEY),
-        };
-        let client = client.map_err(|error| self.exit(&error))?;
+        let client = self.client_with(NO_KEY)?;
         block_on(async { client.ready().await.map_err(|error| self.exit(&error).into()) })
     }
 
