@@ -30,6 +30,23 @@ fn who_holds_what_is_listed_and_explained() {
     assert!(server.answer(&["show", &claim]).contains("projector in lock/demo"));
 }
 
+/// As a container asks: without a key, by the exit code.
+#[test]
+fn a_server_says_whether_it_is_well_and_one_that_is_gone_is_not() {
+    let (_folder, mut server) = start();
+    let ask = |server: &Server| {
+        let mut command = tenure();
+        command.arg("health").env("TENURE_URL", &server.url).output().expect("runs")
+    };
+    let well = ask(&server);
+    assert_eq!(code(&well), 0, "{}", text(&well.stderr));
+    server.child.kill().expect("ends");
+    server.child.wait().expect("ended");
+    let gone = ask(&server);
+    assert_ne!(code(&gone), 0, "{}", text(&gone.stdout));
+    assert!(text(&gone.stderr).contains(&server.url), "{}", text(&gone.stderr));
+}
+
 #[test]
 fn another_s_claim_is_released_only_by_force_and_with_a_reason() {
     let (_folder, server) = start();

@@ -66,7 +66,16 @@ pub struct RealDisk;
 /// Holds the lock until it is dropped.
 #[derive(Debug)]
 pub struct RealLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for RealLock {
+    /// To close the file is not enough: a process that is just being started has a copy of every descriptor
+    /// until its program runs, and a copy keeps the lock.
+    fn drop(&mut self) {
+        // An error leaves what closing the file does.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
 }
 
 impl Disk for RealDisk {
@@ -98,7 +107,7 @@ impl Disk for RealDisk {
     fn lock(&self, path: &Path) -> io::Result<Option<RealLock>> {
         let file = open_options().open(path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(RealLock { _file: file })),
+            Ok(()) => Ok(Some(RealLock { file })),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
             Err(errno) => Err(errno.into()),
         }
@@ -191,4 +200,22 @@ fn open_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As between the fork and the exec of a process that another thread starts.
+    #[test]
+    fn a_folder_that_was_let_go_of_is_free_although_a_copy_of_the_descriptor_is_open() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("lock");
+        let held = RealDisk.lock(&path).expect("is there").expect("is free");
+        assert!(RealDisk.lock(&path).expect("is there").is_none(), "held twice");
+        let copy = held.file.try_clone().expect("a copy");
+        drop(held);
+        assert!(RealDisk.lock(&path).expect("is there").is_some(), "still held");
+        drop(copy);
+    }
 }

@@ -248,10 +248,32 @@ pub(super) fn begin_sql(options: &Options) -> String {
 
 /// Locks these heads, sorted, and makes those that are not there. The answers are their rows.
 pub(super) fn lock<'a>(pipeline: &mut Pipeline<'a>, keys: &'a [&'a str], perhaps_new: &'a [&'a str]) {
+    lock_by(LOCK_HEADS, pipeline, keys, perhaps_new);
+}
+
+fn lock_by<'a>(heads: &'a str, pipeline: &mut Pipeline<'a>, keys: &'a [&'a str], perhaps_new: &'a [&'a str]) {
     if !perhaps_new.is_empty() {
         pipeline.columns(MAKE_HEADS, [texts(perhaps_new.iter().copied())]);
     }
-    pipeline.columns(LOCK_HEADS, [texts(keys.iter().copied())]);
+    pipeline.columns(heads, [texts(keys.iter().copied())]);
+}
+
+/// How a batch locks its heads: as it should, or with a bug that a test planted.
+fn lock_heads(options: &Options) -> &'static str {
+    #[cfg(feature = "planted")]
+    match options.bug {
+        Some(super::Bug::UnsortedLocks) => {
+            return "SELECT collection, seq, hash, created_at_ms, at_ms FROM tenure.collections \
+                 WHERE collection = ANY($1) ORDER BY md5(collection || pg_backend_pid()) FOR UPDATE";
+        }
+        Some(super::Bug::EarlyNumbers) => {
+            return "SELECT collection, seq, hash, created_at_ms, at_ms FROM tenure.collections \
+                 WHERE collection = ANY($1) ORDER BY collection";
+        }
+        None => {}
+    }
+    let _ = options;
+    LOCK_HEADS
 }
 
 /// Why a batch was not begun.
@@ -282,7 +304,7 @@ async fn open(
     let mut pipeline = Pipeline::on(session);
     if !names.is_empty() {
         pipeline.plain(&begin);
-        lock(&mut pipeline, &names, &perhaps_new);
+        lock_by(lock_heads(options), &mut pipeline, &names, &perhaps_new);
     }
     let locked = pipeline.len().wrapping_sub(1);
     let clock = pipeline.len();

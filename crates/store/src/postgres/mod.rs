@@ -80,6 +80,19 @@ pub struct Options {
     /// The time, for tests that move it by hand. Everyone else goes by the database's.
     #[cfg(feature = "conformance")]
     pub clock: Option<TestClock>,
+    /// A planted bug.
+    #[cfg(feature = "planted")]
+    pub bug: Option<Bug>,
+}
+
+/// Bugs on demand: the tests that would find a real one must find each of these.
+#[cfg(feature = "planted")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// Heads are locked in an order that differs from one writer to the next.
+    UnsortedLocks,
+    /// Events are numbered from heads that nobody locked.
+    EarlyNumbers,
 }
 
 /// An address, which may have a password in it.
@@ -129,6 +142,8 @@ impl Default for Options {
             prepare: true,
             #[cfg(feature = "conformance")]
             clock: None,
+            #[cfg(feature = "planted")]
+            bug: None,
         }
     }
 }

@@ -108,7 +108,7 @@ fn e09_hints_go_past_a_pooler() {
 fn e09_several_writers_share_the_sessions_of_a_pooler() {
     let server = Server::shared();
     let pooler = Pooler::before(server);
-    overlap(&pooler.url(&server.database()), 5);
+    overlap(&pooler.url(&server.database()), 5, &Options::default());
 }
 
 /// A client of the pooler that has one of its sessions, for as long as its transaction lasts.

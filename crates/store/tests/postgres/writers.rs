@@ -6,7 +6,7 @@ use tenure_core::command::{Expect, PutItem};
 use tenure_core::{Command, Fact, ItemId, ItemWrite, Json, Principal, Reply, Rows, Verb};
 use tenure_store::conformance::{Server, command, key};
 use tenure_store::limits::EVENT_PAGE_BYTES;
-use tenure_store::postgres::{Options, Postgres};
+use tenure_store::postgres::{Bug, Options, Postgres};
 use tenure_store::{Error, EventPage, Store, View, Want};
 
 use crate::support::{acquire, checked_events, run, run_with};
@@ -18,15 +18,44 @@ fn want(collection: &str) -> Want {
 /// Overlapping batches over three collections, named in every order: no deadlock, no lost update, no gap.
 #[test]
 fn e09_overlapping_batches_of_several_writers_neither_clash_nor_deadlock() {
-    overlap(&Server::shared().database(), 4);
+    let server = Server::shared();
+    let url = server.database();
+    overlap(&url, 4, &Options::default());
+    assert_eq!(deadlocks(server, &url), 0);
 }
 
-pub(crate) fn overlap(url: &str, writers: usize) {
+/// The test above would find what it is there for.
+#[test]
+fn e09_bugs_that_are_planted_among_several_writers_are_caught() {
+    let server = Server::shared();
+    for (bug, is_deadlock) in [(Bug::UnsortedLocks, true), (Bug::EarlyNumbers, false)] {
+        let url = server.database();
+        let database = url.rsplit('/').next().expect("a name");
+        server.ask("postgres", &format!("ALTER DATABASE {database} SET deadlock_timeout = '20ms'"));
+        let options = Options { bug: Some(bug), ..Options::default() };
+        let run = std::panic::catch_unwind(|| overlap(&url, 4, &options));
+        // A deadlock is ended by the database, and the batch is decided anew: only its count tells.
+        let found = if is_deadlock { deadlocks(server, &url) > 0 } else { run.is_err() };
+        assert!(found, "{bug:?} was not caught");
+    }
+}
+
+/// What the database has counted, once its backends have ended and said so.
+fn deadlocks(server: &Server, url: &str) -> u64 {
+    let database = url.rsplit('/').next().expect("a name");
+    let ask = |sql: &str| server.ask("postgres", &format!("{sql} WHERE datname = '{database}'"));
+    while ask("SELECT count(*) FROM pg_stat_activity").as_deref() != Some("0") {
+        std::thread::yield_now();
+    }
+    ask("SELECT deadlocks FROM pg_stat_database").and_then(|count| count.parse().ok()).expect("a count")
+}
+
+pub(crate) fn overlap(url: &str, writers: usize, options: &Options) {
     let rounds = 60_usize;
     std::thread::scope(|scope| {
         for writer in 0..writers {
             scope.spawn(move || {
-                let mut store = Postgres::open(url, &Options::default()).expect("opens");
+                let mut store = Postgres::open(url, options).expect("opens");
                 let actor = format!("writer-{writer}");
                 for round in 0..rounds {
                     let names = ["lock/a", "lock/b", "lock/c"];
