@@ -32,8 +32,9 @@ fn e09_bugs_that_are_planted_among_several_writers_are_caught() {
         let url = server.database();
         let database = url.rsplit('/').next().expect("a name");
         server.ask("postgres", &format!("ALTER DATABASE {database} SET deadlock_timeout = '20ms'"));
-        let options = Options { bug: Some(bug), ..Options::default() };
-        let run = std::panic::catch_unwind(|| overlap(&url, 4, &options));
+        let run = std::panic::catch_unwind(|| {
+            overlap(&url, 4, &Options { bug: Some(bug), ..Options::default() });
+        });
         // A deadlock is ended by the database, and the batch is decided anew: only its count tells.
         let found = if is_deadlock { deadlocks(server, &url) > 0 } else { run.is_err() };
         assert!(found, "{bug:?} was not caught");
