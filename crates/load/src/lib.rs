@@ -3,6 +3,7 @@
 //! Deliberately absent: every other crate of the workspace. What measures Tenure must not be made of it.
 
 mod measured;
+pub mod quiet;
 pub mod row_locks;
 pub mod scratch;
 pub mod wire;

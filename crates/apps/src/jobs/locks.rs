@@ -34,13 +34,12 @@ impl Jobs {
                 lock: hold(Some(claim), actor, at_ms),
                 server_time: Time(at_ms),
             },
-            Err(reason) => Locked {
-                acquired: false,
-                reason: Some(*reason),
-                token: None,
-                lock: self.get(actor, id)?.lock,
-                server_time: Time(at_ms),
-            },
+            Err(reason) => {
+                let mut lock = self.get(actor, id)?.lock;
+                // Another worker's is not the asker's, although they share a key.
+                lock.lock.mine &= lock.owner.as_deref() == Some(owner.as_str());
+                Locked { acquired: false, reason: Some(*reason), token: None, lock, server_time: Time(at_ms) }
+            }
         };
         Ok(taken.show(answer))
     }

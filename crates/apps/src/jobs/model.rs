@@ -81,7 +81,8 @@ pub struct Analysis {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[schema(as = AnalysisLock)]
 pub struct Hold {
-    /// Locked or free. `mine`: the caller's principal holds it, in whichever worker.
+    /// Locked or free. `mine`: the caller's principal holds it; in whichever worker, unless the
+    /// request names one.
     #[serde(flatten)]
     pub lock: Lock,
     /// The worker that holds it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use tenure_load::row_locks::{Load, RowLocks, Sent};
-use tenure_load::{Measured, Result};
+use tenure_load::{Measured, Result, quiet};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
@@ -85,11 +85,13 @@ impl Run<'_> {
     }
 
     fn closed(&self, callers: Vec<Caller>, pace: Option<f64>) -> Result<(Measured, Vec<Caller>)> {
+        quiet::wait();
         LocalSet::new().block_on(&self.one, drive(callers, self.time, pace))
     }
 
     /// A transaction is half a cycle, which is what everything is counted in.
     fn transactions(&self, rows: &RowLocks, in_flight: usize, per_claim: u64) -> Result<Measured> {
+        quiet::wait();
         let load = Load { in_flight, per_claim: usize::try_from(per_claim)?, time: self.time };
         let mut measured = self.two.block_on(rows.run(load, Sent::OneByOne))?;
         measured.commands /= 2;

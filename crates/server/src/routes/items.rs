@@ -1,14 +1,16 @@
 //! Items: documents with a version, and who holds them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, header};
 use serde::{Deserialize, Serialize};
-use tenure_core::{Claim, ClaimState, CollectionKey, Item, ItemId, Json, Status};
-use tenure_engine::{ItemFilter, Reader};
+use tenure_core::{Claim, ClaimState, CollectionKey, Item, ItemId, Json, Policy, Status};
+use tenure_engine::{ItemFilter, Page, Reader};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::app::seen_by;
 use crate::body::Body;
 use crate::command::{DeleteItemBody, PutItemBody, Rendered, Stated};
 use crate::page::Scan;
@@ -64,16 +66,25 @@ pub(crate) async fn list_items(
     if found.is_none() {
         return Err(Problem::not_found("collection", &key));
     }
-    let now_ms = app.now_ms();
+    let (now_ms, policy) = (app.now_ms(), app.policy(key.kind())?);
     // Who is held is judged here, at this time; the store knows only what was last committed.
     let place = key.clone();
     let scan = Scan { limit, after: query.after };
     let read = move |reader: &dyn Reader, after: Option<&ItemId>, limit| {
         let filter = ItemFilter { held: None, status: query.status.clone(), after: after.cloned() };
-        reader.items(&place, &filter, limit)
+        let Page { rows, more } = reader.items(&place, &filter, limit)?;
+        let numbers: Vec<u64> = rows.iter().map(|item| item.claim).filter(|number| *number != 0).collect();
+        let claims = reader.claims_of(&place, &numbers)?;
+        let claims: HashMap<u64, Arc<Claim>> =
+            claims.into_iter().map(|claim| (claim.number, claim)).collect();
+        let with_claim = |item: Arc<Item>| {
+            let claim = claims.get(&item.claim).cloned();
+            (item, claim)
+        };
+        Ok(Page { rows: rows.into_iter().map(with_claim).collect(), more })
     };
-    let keep = |item: Arc<Item>| {
-        let claim = holding(&app, &key, &item, now_ms)?;
+    let keep = |(item, claim): (Arc<Item>, Option<Arc<Claim>>)| {
+        let claim = claim.and_then(|claim| holding(policy.as_deref(), &claim, now_ms));
         let wanted = query.held.is_none_or(|held| claim.is_some() == held);
         Ok(wanted.then_some((item, claim)))
     };
@@ -81,7 +92,7 @@ pub(crate) async fn list_items(
     let weigh = |(item, claim): &(Arc<Item>, Option<Claim>)| {
         bytes(item.data.as_ref()) + bytes(claim.as_ref().and_then(|claim| claim.data.as_ref()))
     };
-    let (rows, next) = scan.run(&app, read, |item: &Arc<Item>| item.id.clone(), weigh, keep).await?;
+    let (rows, next) = scan.run(&app, read, |(item, _)| item.id.clone(), weigh, keep).await?;
     let items = rows.iter().map(|(item, claim)| view(&key, item, claim.as_ref(), now_ms)).collect();
     Rendered::json(&ItemsView { items, next, server_time: rfc3339(now_ms) })
 }
@@ -99,7 +110,12 @@ pub(crate) async fn get_item(
     let now_ms = app.now_ms();
     let found = app.reader().item(&collection, &item).map_err(|error| from_store(&error))?;
     let item = found.ok_or_else(|| Problem::not_found("item", &item))?;
-    let claim = holding(&app, &collection, &item, now_ms)?;
+    let claim = match item.claim {
+        0 => None,
+        number => app.reader().claim(&collection, number).map_err(|error| from_store(&error))?,
+    };
+    let policy = app.policy(collection.kind())?;
+    let claim = claim.and_then(|claim| holding(policy.as_deref(), &claim, now_ms));
     let rendered = Rendered::json(&view(&collection, &item, claim.as_ref(), now_ms))?;
     Ok(rendered.with_etag(item.version))
 }
@@ -150,15 +166,9 @@ pub(crate) async fn delete_item(
     app.answer(&caller, asked, None).await
 }
 
-/// The claim that holds the item at this time.
-fn holding(app: &App, key: &CollectionKey, item: &Item, now_ms: i64) -> Result<Option<Claim>, Problem> {
-    if item.claim == 0 {
-        return Ok(None);
-    }
-    let found = app.reader().claim(key, item.claim).map_err(|error| from_store(&error))?;
-    let Some(claim) = found else { return Ok(None) };
-    let claim = app.seen(key, &claim, now_ms)?;
-    Ok(Some(claim).filter(|claim| claim.state == ClaimState::Active))
+/// The claim, if it holds at this time.
+fn holding(policy: Option<&Policy>, claim: &Claim, now_ms: i64) -> Option<Claim> {
+    Some(seen_by(policy, claim, now_ms)).filter(|claim| claim.state == ClaimState::Active)
 }
 
 fn view<'a>(key: &'a CollectionKey, item: &'a Item, claim: Option<&'a Claim>, now_ms: i64) -> ItemView<'a> {

@@ -1,5 +1,6 @@
 //! The cases. Each gets an empty store; what it leaves is compared, then again after a restart.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tenure_core::command::{Acquire, Complete, PutItem};
@@ -408,6 +409,10 @@ fn ended<S: Store>(harness: &mut Harness<'_, S>) {
     // The number of an event that granted nothing is no claim's.
     assert_eq!(reader.claim(&key("lock/a"), 1).expect("reads"), None);
     assert_eq!(reader.claim(&key("lock/a"), 1 << 50).expect("reads"), None);
+    let both = reader.claims_of(&key("lock/a"), &[1, swept, 1 << 50, number]).expect("reads");
+    let both: BTreeSet<u64> = both.iter().map(|claim| claim.number).collect();
+    assert_eq!(both, BTreeSet::from([number, swept]), "those that there are");
+    assert!(reader.claims_of(&key("lock/a"), &[]).expect("reads").is_empty());
 }
 
 /// A few hundred commands of all kinds in batches of all sizes, always the same ones.

@@ -221,6 +221,16 @@ impl Reader for PostgresReader {
         rows.first().map(|row| decode(row.get(0), "a claim").map(Arc::new)).transpose()
     }
 
+    fn claims_of(&self, key: &CollectionKey, numbers: &[u64]) -> Result<Vec<Arc<Claim>>, Error> {
+        if numbers.is_empty() {
+            return Ok(Vec::new());
+        }
+        let numbers: Vec<i64> = numbers.iter().copied().map(int).collect();
+        let sql = "SELECT body FROM tenure.claims WHERE collection = $1 AND number = ANY($2)";
+        let rows = self.one(sql, vec![(&key.as_str(), Type::TEXT), (&numbers, Type::INT8_ARRAY)])?;
+        rows.iter().map(|row| decode(row.get(0), "a claim").map(Arc::new)).collect()
+    }
+
     fn claims(&self, filter: &ClaimFilter, limit: usize) -> Result<Page<ClaimRow>, Error> {
         let more = page(limit) + 1;
         let mut parameters: Vec<(&(dyn ToSql + Sync), Type)> = vec![(&more, Type::INT8)];

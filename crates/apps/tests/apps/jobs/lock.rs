@@ -68,6 +68,9 @@ async fn j03_a_free_or_stale_lock_is_taken_and_an_active_one_is_not() {
     let first = w.locked("a", "w-1").await;
     w.pass(TTL_MS - 1);
     assert_eq!(w.lock("a", "w-2").await, Err(NotAcquired::Locked));
+    let second = w.jobs.lock(&w.wes, "a", &owner("w-2"), None).await.expect("is asked").value;
+    // Nor is what another worker of the same principal holds.
+    assert_eq!((second.lock.owner.as_deref(), second.lock.lock.mine), (Some("w-1"), false));
     let other = w.jobs.lock(&person("xe"), "a", &owner("w-1"), None).await.expect("is asked").value;
     // The same word of another principal is another worker.
     assert_eq!((other.acquired, other.reason), (false, Some(NotAcquired::Locked)));
