@@ -105,6 +105,11 @@ impl Policy {
         PRESETS.iter().map(|(kind, _)| *kind).filter(|kind| *kind != SYSTEM_KIND)
     }
 
+    /// Whether a claim depends on what else its holder has.
+    pub fn looks_at_holder(&self) -> bool {
+        self.one_claim_per_session || self.max_claims_per_holder.is_some()
+    }
+
     /// One editor works on a task at a time, visibly, while active.
     pub fn task() -> Self {
         Self {

@@ -50,13 +50,14 @@ pub(super) struct Held {
     pub(super) active: Option<Vec<u64>>,
 }
 
-pub(super) const ITEMS: &str = "SELECT w.collection, w.id, i.body \
-     FROM unnest($1, $2) AS w (collection, id) \
-     JOIN tenure.items i ON i.collection = w.collection AND i.id = w.id";
-/// The claims that last took them, each once.
-pub(super) const CLAIMS_OF_ITEMS: &str = "SELECT c.collection, c.number, c.body \
-     FROM (SELECT DISTINCT i.collection, i.claim FROM unnest($1, $2) AS w (collection, id) \
-           JOIN tenure.items i ON i.collection = w.collection AND i.id = w.id) AS w \
+/// Items, by the number 0, and the claims that last took them, each once: what is found by one search is not
+/// searched for again.
+pub(super) const ITEMS: &str = "WITH i AS MATERIALIZED (SELECT i.collection, i.claim, i.body \
+           FROM unnest($1, $2) AS w (collection, id) \
+           JOIN tenure.items i ON i.collection = w.collection AND i.id = w.id) \
+     SELECT i.collection, 0::bigint, i.body FROM i \
+     UNION ALL SELECT c.collection, c.number, c.body \
+     FROM (SELECT DISTINCT i.collection, i.claim FROM i WHERE i.claim > 0) AS w \
      JOIN tenure.claims c ON c.collection = w.collection AND c.number = w.claim";
 pub(super) const CLAIMS: &str = "SELECT c.collection, c.number, c.body \
      FROM unnest($1, $2) AS w (collection, number) \
@@ -87,7 +88,6 @@ const CLOCK_AND_TIMELINE: &str = "SELECT floor(extract(epoch FROM clock_timestam
 pub(super) const PREPARED: &[Typed] = &[
     (LOCK_HEADS, &[Type::TEXT_ARRAY]),
     (ITEMS, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY]),
-    (CLAIMS_OF_ITEMS, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY]),
     (CLAIMS, &[Type::TEXT_ARRAY, Type::INT8_ARRAY]),
     (OF_HOLDERS, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY]),
     (POLICIES, &[Type::TEXT_ARRAY]),
@@ -106,14 +106,14 @@ struct Asked<'a> {
 
 impl<'a> Asked<'a> {
     /// Each thing once: a join would otherwise find it several times.
-    fn of(wants: &'a [Want]) -> Self {
+    fn of(wants: &'a [Want], lone: &HashSet<Arc<str>>) -> Self {
         let (mut items, mut claims, mut holders, mut replies, mut kinds) =
             (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for want in wants {
             let key = want.collection.as_str();
             items.extend(want.items.iter().map(|id| (key, id.as_str())));
             claims.extend(want.claims.iter().map(|number| (key, int(*number))));
-            holders.extend(want.holder.as_deref().map(|holder| (key, holder)));
+            holders.extend(holder_of(want, lone).map(|holder| (key, &**holder)));
             replies.extend(
                 want.reply.iter().map(|reply| (reply.collection.as_str(), &*reply.principal, &*reply.key)),
             );
@@ -130,6 +130,11 @@ impl<'a> Asked<'a> {
         }
         asked
     }
+}
+
+/// Whose other claims the decision will ask for.
+fn holder_of<'a>(want: &'a Want, lone: &HashSet<Arc<str>>) -> Option<&'a Arc<str>> {
+    want.holder.as_ref().filter(|_| !lone.contains(want.collection.kind()))
 }
 
 impl Postgres {
@@ -168,11 +173,11 @@ impl Postgres {
             self.known.clear();
             link.wait(link.connect())?.into()
         };
-        let (known, direct) = (&self.known, &self.shared.direct);
+        let (known, lone, direct) = (&self.known, &self.lone, &self.shared.direct);
         let timeline = if self.raises { None } else { self.shared.timeline() };
         let opened = link.wait(link.in_time(async {
             client.prepare(direct).await;
-            open(&client, &link.options, keys, known, (timeline.is_some(), wants)).await
+            open(&client, &link.options, keys, known, (timeline.is_some(), wants, lone)).await
         }))?;
         if opened.is_err() && was_open && client.is_closed() {
             return Err(Error::Conflict { detail: "the connection had ended before it was used".to_owned() });
@@ -199,6 +204,14 @@ impl Postgres {
             self.known.clear();
         }
         self.known.extend(locked);
+        for (kind, own) in &open.rows.borrow().policies {
+            let policy = own.clone().or_else(|| Policy::preset(kind));
+            if policy.is_some_and(|policy| !policy.looks_at_holder()) {
+                self.lone.insert(kind.clone());
+            } else {
+                self.lone.remove(kind);
+            }
+        }
         Ok(open)
     }
 
@@ -294,13 +307,13 @@ async fn open(
     options: &Options,
     keys: &BTreeSet<CollectionKey>,
     known: &HashSet<CollectionKey>,
-    (tells_timeline, wants): (bool, &[Want]),
+    (tells_timeline, wants, lone): (bool, &[Want], &HashSet<Arc<str>>),
 ) -> Result<(Open, Vec<CollectionKey>), Failed> {
     let begin = format!("{}; {}", begin_sql(options), session.planning());
     let names: Vec<&str> = keys.iter().map(CollectionKey::as_str).collect();
     let perhaps_new: Vec<&str> =
         keys.iter().filter(|key| !known.contains(*key)).map(CollectionKey::as_str).collect();
-    let asked = Asked::of(wants);
+    let asked = Asked::of(wants, lone);
     let mut pipeline = Pipeline::on(session);
     if !names.is_empty() {
         pipeline.plain(&begin);
@@ -315,7 +328,6 @@ async fn open(
     if !asked.items.0.is_empty() {
         sent[0] = Some(pipeline.len());
         pipeline.typed(ITEMS, [(&asked.items.0, texts.clone()), (&asked.items.1, texts.clone())]);
-        pipeline.typed(CLAIMS_OF_ITEMS, [(&asked.items.0, texts.clone()), (&asked.items.1, texts.clone())]);
     }
     if !asked.claims.0.is_empty() {
         sent[1] = Some(pipeline.len());
@@ -366,11 +378,10 @@ async fn open(
             let detail = "a collection's head went away while it was being locked".to_owned();
             return Err(Error::Conflict { detail }.into());
         }
-        loaded.take_absent(wants);
+        loaded.take_absent(wants, lone);
         let [items, claims, of_holders, policies, replies] = sent;
         if let Some(at) = items {
             loaded.take_items(&answers[at])?;
-            loaded.take_claims(&answers[at + 1])?;
         }
         if let Some(at) = claims {
             loaded.take_claims(&answers[at])?;
@@ -390,7 +401,7 @@ async fn open(
 
 impl Loaded {
     /// What was asked for is not there, until a row says otherwise.
-    fn take_absent(&mut self, wants: &[Want]) {
+    fn take_absent(&mut self, wants: &[Want], lone: &HashSet<Arc<str>>) {
         for want in wants {
             let kind = Arc::from(want.collection.kind());
             self.policies.entry(kind).or_insert(None);
@@ -400,25 +411,30 @@ impl Loaded {
             let Some(held) = self.collections.get_mut(&want.collection) else { continue };
             held.items.extend(want.items.iter().map(|id| (id.clone(), None)));
             held.claims.extend(want.claims.iter().map(|number| (*number, None)));
-            if let Some(holder) = &want.holder {
+            if let Some(holder) = holder_of(want, lone) {
                 held.of_holder.entry(holder.clone()).or_default();
             }
         }
     }
 
+    /// And the claims that came with them.
     pub(super) fn take_items(&mut self, rows: &[Row]) -> Result<(), Error> {
-        for row in rows {
+        let is_claim = |row: &&Row| row.get::<_, i64>(1) != 0;
+        for row in rows.iter().filter(|row| !is_claim(row)) {
             let item: Arc<Item> = Arc::new(decode(row.get(2), "an item")?);
             if let Some(held) = self.collections.get_mut(row.get::<_, &str>(0)) {
                 held.items.insert(item.id.clone(), Some(item));
             }
         }
-        Ok(())
+        self.take_claims(rows.iter().filter(is_claim)).map(drop)
     }
 
     /// Answers the numbers, in the order of the rows.
-    pub(super) fn take_claims(&mut self, rows: &[Row]) -> Result<Vec<u64>, Error> {
-        let mut numbers = Vec::with_capacity(rows.len());
+    pub(super) fn take_claims<'a>(
+        &mut self,
+        rows: impl IntoIterator<Item = &'a Row>,
+    ) -> Result<Vec<u64>, Error> {
+        let mut numbers = Vec::new();
         for row in rows {
             let number = uint(row.get(1));
             numbers.push(number);

@@ -55,6 +55,9 @@ use tenure_core::CollectionKey;
 /// The look for deadlines, for a test of its plan.
 #[cfg(feature = "conformance")]
 pub const DUE: &str = due::DUE;
+/// The same, of what a claim asks about its holder.
+#[cfg(feature = "conformance")]
+pub const OF_HOLDERS: &str = load::OF_HOLDERS;
 
 /// How a database is used.
 #[derive(Clone, Debug)]
@@ -157,6 +160,9 @@ pub struct Postgres {
     open: Option<Open>,
     /// Collections whose head row is there for good.
     known: HashSet<CollectionKey>,
+    /// Kinds by whose policy, as last read, no claim depends on what else its holder has. A decision that asks
+    /// all the same is given it.
+    lone: HashSet<Arc<str>>,
     /// It begins an epoch, in a history that nobody has taken over yet.
     raises: bool,
 }
@@ -210,7 +216,7 @@ impl Postgres {
     }
 
     fn of(shared: Arc<Shared>) -> Self {
-        Self { shared, client: None, open: None, known: HashSet::new(), raises: false }
+        Self { shared, client: None, open: None, known: HashSet::new(), lone: HashSet::new(), raises: false }
     }
 
     /// One more writer over the same database, with a connection of its own: collections that it works on

@@ -256,11 +256,19 @@ impl Reader for PostgresReader {
             let count = parameters.len();
             conditions.push(format!("(collection, number) > (${}, ${count})", count - 1));
         }
-        let conditions =
-            if conditions.is_empty() { String::new() } else { format!("WHERE {}", conditions.join(" AND ")) };
-        let sql = format!(
-            "SELECT collection, body FROM tenure.claims {conditions} ORDER BY collection, number LIMIT $1"
-        );
+        let sql = if holder.is_some() && filter.state.is_none() {
+            // What holds and what has ended have an index each.
+            let halves = ["state = 0", "state <> 0"].map(|half| {
+                conditions.push(half.to_owned());
+                let select = select_claims(&conditions);
+                conditions.pop();
+                format!("({select})")
+            });
+            let halves = halves.join(" UNION ALL ");
+            format!("SELECT * FROM ({halves}) AS claims ORDER BY collection, number LIMIT $1")
+        } else {
+            select_claims(&conditions)
+        };
         let rows = self.one(&sql, parameters)?;
         cut(&rows, limit, |row| {
             let claim = Arc::new(decode(row.get(1), "a claim")?);
@@ -407,6 +415,15 @@ pub(super) fn key_of(text: &str) -> Result<CollectionKey, Error> {
 }
 
 /// One row more than a page has was asked for.
+/// The claims of these conditions, a page of them.
+fn select_claims(conditions: &[String]) -> String {
+    let conditions =
+        if conditions.is_empty() { String::new() } else { format!("WHERE {}", conditions.join(" AND ")) };
+    format!(
+        "SELECT collection, body, number FROM tenure.claims {conditions} ORDER BY collection, number LIMIT $1"
+    )
+}
+
 fn cut<T>(rows: &[Row], limit: usize, read: impl Fn(&Row) -> Result<T, Error>) -> Result<Page<T>, Error> {
     let more = rows.len() > limit;
     Ok(Page { rows: rows.iter().take(limit).map(read).collect::<Result<_, Error>>()?, more })

@@ -12,7 +12,7 @@ use tokio_postgres::types::Type;
 
 use super::Postgres;
 use super::connect::failure;
-use super::load::{CLAIMS, CLAIMS_OF_ITEMS, Held, ITEMS, Loaded, OF_HOLDERS, Open, POLICIES, REPLIES};
+use super::load::{CLAIMS, Held, ITEMS, Loaded, OF_HOLDERS, Open, POLICIES, REPLIES};
 use super::pipeline::Pipeline;
 use super::rows::int;
 use super::session::Session;
@@ -88,13 +88,11 @@ impl<'a> PostgresView<'a> {
         let keys = vec![key.as_str(); names.len()];
         let mut pipeline = Pipeline::on(self.client);
         pipeline.typed(ITEMS, [(&keys, Type::TEXT_ARRAY), (&names, Type::TEXT_ARRAY)]);
-        pipeline.typed(CLAIMS_OF_ITEMS, [(&keys, Type::TEXT_ARRAY), (&names, Type::TEXT_ARRAY)]);
         self.fetch(pipeline.run(), |loaded, answers| {
             if let Some(held) = loaded.collections.get_mut(key) {
                 held.items.extend(ids.iter().map(|id| (id.clone(), None)));
             }
-            loaded.take_items(&answers[0])?;
-            loaded.take_claims(&answers[1]).map(drop)
+            loaded.take_items(&answers[0])
         });
     }
 

@@ -3,7 +3,7 @@
 use tenure_store::Store;
 use tenure_store::conformance::Server;
 use tenure_store::limits::READERS_WAITING_MAX;
-use tenure_store::postgres::{DUE, Options, Postgres};
+use tenure_store::postgres::{DUE, OF_HOLDERS, Options, Postgres};
 
 /// How a statement with parameters is carried out, as the database plans it for these values.
 fn plan(server: &Server, url: &str, types: &str, sql: &str, values: &str) -> String {
@@ -37,13 +37,34 @@ fn r20_a_holders_claims_are_found_by_the_holder() {
     drop(Postgres::open(&url, &Options::default()).expect("opens"));
     server.run(
         url.rsplit('/').next().expect("a name"),
-        "INSERT INTO tenure.claims SELECT 'lock/' || n % 50, n, 'person-' || n % 1000, 1, n, '' \
+        "INSERT INTO tenure.claims SELECT 'lock/' || n % 50, n, 'person-' || n % 1000, n % 2, n, '' \
          FROM generate_series(1, 20000) n; ANALYZE tenure.claims",
     );
-    let sql =
-        "SELECT collection, body FROM tenure.claims WHERE holder = $1 ORDER BY collection, number LIMIT $2";
+    for (state, index) in [(0, "claims_of"), (1, "claims_ended"), (2, "claims_ended")] {
+        let sql = format!(
+            "SELECT collection, body FROM tenure.claims WHERE holder = $1 AND state = {state} \
+             ORDER BY collection, number LIMIT $2"
+        );
+        let plan = plan(server, &url, "text, bigint", &sql, "'person-7', 100");
+        assert!(plan.contains(&format!("\"{index}\"")) && plan.contains("Index Cond"), "{plan}");
+    }
+    let sql = "SELECT * FROM ((SELECT collection, number FROM tenure.claims WHERE holder = $1 AND state = 0 \
+                 ORDER BY collection, number LIMIT $2) UNION ALL \
+                 (SELECT collection, number FROM tenure.claims WHERE holder = $1 AND state <> 0 \
+                 ORDER BY collection, number LIMIT $2)) AS claims ORDER BY collection, number LIMIT $2";
     let plan = plan(server, &url, "text, bigint", sql, "'person-7', 100");
-    assert!(plan.contains("claims_by_holder") && plan.contains("Index Cond"), "{plan}");
+    assert!(plan.contains("\"claims_of\"") && plan.contains("\"claims_ended\""), "{plan}");
+    assert!(plan.contains("Merge Append"), "a page of each at most: {plan}");
+}
+
+/// A claim looks at what else its holder has, and never at what it had: planned on empty tables, too.
+#[test]
+fn e09_what_a_holder_had_is_not_read_by_a_claim() {
+    let server = Server::shared();
+    let url = server.database();
+    drop(Postgres::open(&url, &Options::default()).expect("opens"));
+    let plan = plan(server, &url, "text[], text[]", OF_HOLDERS, "ARRAY['lock/a'], ARRAY['ana']");
+    assert!(plan.contains("\"claims_of\""), "{plan}");
 }
 
 /// All of everybody's connections are busy with what takes long: the engine's own look and the question
