@@ -109,15 +109,21 @@ impl Peers {
         }
     }
 
-    /// Callers of a design, each with a connection of its own. Row locks have a pool instead.
-    pub(crate) async fn callers(&self, design: Design, count: usize, per_claim: u64) -> Result<Vec<Caller>> {
+    /// Callers of a design, each with a connection of its own, made when it is measured: servers close those that
+    /// are idle. Row locks have a pool instead.
+    pub(crate) async fn callers(
+        &self,
+        design: Design,
+        count: usize,
+        (per_claim, round): (u64, u16),
+    ) -> Result<Vec<Caller>> {
         let mut callers = Vec::with_capacity(count);
         for number in 0..count as u64 {
             let way = self.way(design).await?;
             callers.push(Caller::new(way, number, per_claim));
         }
         // Rounds of the same design begin elsewhere.
-        let mut dice = Dice::new(callers.len() as u64 + per_claim);
+        let mut dice = Dice::new(callers.len() as u64 + per_claim + u64::from(round) * 1_000);
         for caller in &mut callers {
             caller.dice = Dice::new(dice.below(u64::from(u32::MAX)) + 1);
         }

@@ -12,7 +12,7 @@ use tokio::task::LocalSet;
 
 use super::Options;
 use super::cells::{Design, Fsync, MAIN, Peers};
-use super::drive::{Caller, drive};
+use super::drive::drive;
 use super::etcd::Etcd;
 use super::place::Place;
 use super::postgres::Postgres;
@@ -84,9 +84,18 @@ impl Run<'_> {
         self.two.block_on(RowLocks::make(&postgres.url, ROWS, connections)).map(Some)
     }
 
-    fn closed(&self, callers: Vec<Caller>, pace: Option<f64>) -> Result<(Measured, Vec<Caller>)> {
+    fn closed(
+        &self,
+        peers: &Peers,
+        (design, per_claim, round): (Design, u64, u16),
+        connections: usize,
+        pace: Option<f64>,
+    ) -> Result<Measured> {
         quiet::wait();
-        LocalSet::new().block_on(&self.one, drive(callers, self.time, pace))
+        LocalSet::new().block_on(&self.one, async {
+            let callers = peers.callers(design, connections, (per_claim, round)).await?;
+            drive(callers, self.time, pace).await
+        })
     }
 
     /// A transaction is half a cycle, which is what everything is counted in.
@@ -115,23 +124,14 @@ impl Run<'_> {
     fn main(&mut self, peers: &Peers) -> Result {
         let connections = usize::from(self.options.connections);
         let rows = self.row_locks(peers, connections)?;
-        let mut cells = Vec::new();
-        for (design, per_claim) in MAIN.iter().filter(|(design, _)| peers.has(*design)) {
-            let callers = match design {
-                Design::RowLocks => Vec::new(),
-                _ => LocalSet::new().block_on(&self.one, peers.callers(*design, connections, *per_claim))?,
-            };
-            cells.push((*design, *per_claim, callers));
-        }
+        let cells: Vec<_> = MAIN.iter().filter(|(design, _)| peers.has(*design)).collect();
         let progress = bar("throughput", cells.len() as u64 * u64::from(self.options.rounds));
         for round in 0..self.options.rounds {
-            for (design, per_claim, callers) in &mut cells {
-                let measured = if let (Design::RowLocks, Some(rows)) = (&*design, &rows) {
+            for (design, per_claim) in &cells {
+                let measured = if let (Design::RowLocks, Some(rows)) = (design, &rows) {
                     self.transactions(rows, connections, *per_claim)?
                 } else {
-                    let (measured, back) = self.closed(std::mem::take(callers), None)?;
-                    *callers = back;
-                    measured
+                    self.closed(peers, (*design, *per_claim, round), connections, None)?
                 };
                 self.note(
                     ("throughput", *design, *per_claim),
@@ -159,8 +159,7 @@ impl Run<'_> {
                 let Some((rate, _)) = self.table.rate("throughput", &name, connections as u64) else {
                     continue;
                 };
-                let callers = LocalSet::new().block_on(&self.one, peers.callers(*design, connections, 1))?;
-                let (measured, _) = self.closed(callers, Some(rate / 2.0))?;
+                let measured = self.closed(peers, (*design, 1, round), connections, Some(rate / 2.0))?;
                 self.note(("half load", *design, 1), connections as u64, connections, round, &measured);
                 progress.inc(1);
             }
@@ -188,8 +187,7 @@ impl Run<'_> {
             let rows = self.row_locks(peers, connections)?.ok_or("no PostgreSQL")?;
             return self.transactions(&rows, connections, 1);
         }
-        let callers = LocalSet::new().block_on(&self.one, peers.callers(design, connections, 1))?;
-        Ok(self.closed(callers, None)?.0)
+        self.closed(peers, (design, 1, 0), connections, None)
     }
 
     /// What more and more held items cost those who claim others.
