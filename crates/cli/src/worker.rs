@@ -17,7 +17,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::Value;
 use tenure_apps::jobs::{Failure, Job, Runner, Stop};
-use tenure_client::{AnalysisError, Claim, Client, Error, State};
+use tenure_client::{AnalysisError, Claim, Client, Error, Lost, State};
 use tenure_core::Json;
 use tokio::signal::unix::SignalKind;
 use tokio::sync::watch;
@@ -289,6 +289,11 @@ impl One {
             Ok(()) => {
                 note!("tenure: {id} is {word}{said}");
                 (id, Came::Written)
+            }
+            // Whoever has it now tells what comes of it, as where the loss is noticed before the command ends.
+            Err(error) if Lost::of(&error).is_some() => {
+                note!("tenure: {id} is given up: its result was not written: {error}");
+                (id, Came::Nothing)
             }
             Err(error) => {
                 note!("tenure: {id}: its result was not written: {error}");

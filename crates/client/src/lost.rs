@@ -50,7 +50,7 @@ pub enum Lost {
 
 impl Lost {
     /// What a refusal says about the claim, if it says that it is gone.
-    pub(crate) fn of(error: &Error) -> Option<Self> {
+    pub fn of(error: &Error) -> Option<Self> {
         let Error::Refused(problem) = error else { return None };
         match problem.code.as_str() {
             "lost" => Some(Self::of_end(problem)),
