@@ -22,69 +22,73 @@ const DOCUMENT: usize = 60_000;
 /// What it takes to come back once there is room.
 const BACK: Duration = Duration::from_secs(20);
 
-/// Fills it so often.
+/// Fills it so often, each time another one: what is written meanwhile stays, and would fill it by itself.
 pub fn run(given: Given<'_>) -> Outcome {
-    let at = given.folder.join("disk");
-    let disk = Disk::mount(&at)?;
-    // The log, too, is on the disk that fills up.
-    let mut server = Server::new(given.program, disk.0)?;
-    server.start()?;
     let mut refused = 0;
     for round in 0..given.count {
-        let load = Load::new(server.address, &format!("lock/full-{round}"));
-        load.beside(4, || {
-            let mut wire = server.caller();
-            let ballast = disk.0.join("ballast");
-            claim(&mut wire, &format!("before-{round}"))?;
-            fill(&ballast)?;
-            let text = "x".repeat(DOCUMENT);
-            let mut last = 0;
-            for nth in 0..20_000 {
-                let path = format!("/v1/collections/lock/filler/items/d{round}-{nth}");
-                let answer = wire.ask("PUT", &path, None, &json!({"data": {"text": text}}))?;
-                last = answer.status;
-                if last == 507 {
-                    break;
-                }
-                if last != 200 && last != 201 {
-                    return Err(format!("a document without room: {last} {}", answer.body).into());
-                }
-            }
-            if last != 507 {
-                return Err("the disk never was full".into());
-            }
-            let read =
-                wire.ask("GET", &format!("/v1/collections/{}/items", load.collection), None, &Value::Null)?;
-            if read.status != 200 {
-                return Err(format!("reading without room: {} {}", read.status, read.body).into());
-            }
-            fs::remove_file(&ballast)?;
-            let begun = Instant::now();
-            loop {
-                let answer = claim(&mut wire, &format!("after-{round}"))?;
-                if answer.status == 201 || answer.status == 200 {
-                    break;
-                }
-                if begun.elapsed() > BACK {
-                    return Err(
-                        format!("room is back, and it answers {} {}", answer.status, answer.body).into()
-                    );
-                }
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            Ok(())
-        })?;
-        let ops = load.so_far();
-        refused += ops.iter().filter(|op| op.got == Got::Full).count();
-        history::check(&ops, &record(&mut server.caller(), &load.collection)?)?;
+        refused += fill_one(given, round)?;
         given.bar.inc(1);
     }
-    server.stop()?;
-    server.check()?;
     Ok(format!(
         "full {} times: {refused} claims refused without a trace, reads went on, work went on after it",
         given.count
     ))
+}
+
+/// Tells how many claims were refused.
+fn fill_one(given: Given<'_>, round: u64) -> Result<usize, Failure> {
+    let at = given.folder.join(format!("disk-{round}"));
+    let disk = Disk::mount(&at)?;
+    // The log, too, is on the disk that fills up.
+    let mut server = Server::new(given.program, disk.0)?;
+    server.start()?;
+    let load = Load::new(server.address, &format!("lock/full-{round}"));
+    load.beside(4, || {
+        let mut wire = server.caller();
+        let ballast = disk.0.join("ballast");
+        claim(&mut wire, &format!("before-{round}"))?;
+        fill(&ballast)?;
+        let text = "x".repeat(DOCUMENT);
+        let mut last = 0;
+        for nth in 0..20_000 {
+            let path = format!("/v1/collections/lock/filler/items/d{round}-{nth}");
+            let answer = wire.ask("PUT", &path, None, &json!({"data": {"text": text}}))?;
+            last = answer.status;
+            if last == 507 {
+                break;
+            }
+            if last != 200 && last != 201 {
+                return Err(format!("a document without room: {last} {}", answer.body).into());
+            }
+        }
+        if last != 507 {
+            return Err("the disk never was full".into());
+        }
+        let read =
+            wire.ask("GET", &format!("/v1/collections/{}/items", load.collection), None, &Value::Null)?;
+        if read.status != 200 {
+            return Err(format!("reading without room: {} {}", read.status, read.body).into());
+        }
+        fs::remove_file(&ballast)?;
+        let begun = Instant::now();
+        loop {
+            let answer = claim(&mut wire, &format!("after-{round}"))?;
+            if answer.status == 201 || answer.status == 200 {
+                break;
+            }
+            if begun.elapsed() > BACK {
+                return Err(format!("room is back, and it answers {} {}", answer.status, answer.body).into());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(())
+    })?;
+    let ops = load.so_far();
+    let refused = ops.iter().filter(|op| op.got == Got::Full).count();
+    history::check(&ops, &record(&mut server.caller(), &load.collection)?)?;
+    server.stop()?;
+    server.check()?;
+    Ok(refused)
 }
 
 fn claim(wire: &mut Caller, item: &str) -> Result<Answer, Failure> {
