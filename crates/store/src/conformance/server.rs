@@ -167,6 +167,16 @@ impl Server {
         asked.join().expect("the statements run")
     }
 
+    /// How many deadlocks there were in a database, once all of its backends have ended and said so.
+    pub fn deadlocks(&self, url: &str) -> u64 {
+        let database = url.rsplit('/').next().expect("a name");
+        let ask = |sql: &str| self.ask("postgres", &format!("{sql} WHERE datname = '{database}'"));
+        while ask("SELECT count(*) FROM pg_stat_activity").as_deref() != Some("0") {
+            std::thread::yield_now();
+        }
+        ask("SELECT deadlocks FROM pg_stat_database").and_then(|count| count.parse().ok()).expect("a count")
+    }
+
     /// Kills it without a chance to finish anything.
     pub fn kill(&self) {
         let pid = fs::read_to_string(self.folder.join("postmaster.pid")).expect("it runs");

@@ -21,7 +21,7 @@ fn e09_overlapping_batches_of_several_writers_neither_clash_nor_deadlock() {
     let server = Server::shared();
     let url = server.database();
     overlap(&url, 4, &Options::default());
-    assert_eq!(deadlocks(server, &url), 0);
+    assert_eq!(server.deadlocks(&url), 0);
 }
 
 /// The test above would find what it is there for; chance decides in which of its runs.
@@ -35,7 +35,7 @@ fn e09_bugs_that_are_planted_among_several_writers_are_caught() {
     let deadlock = (0..RUNS_MAX).find(|_| {
         // A deadlock is ended by the database, and the batch is decided anew: only its count tells.
         let _ = std::panic::catch_unwind(|| overlap(&url, 4, &planted(Bug::UnsortedLocks)));
-        deadlocks(server, &url) > 0
+        server.deadlocks(&url) > 0
     });
     assert!(deadlock.is_some(), "unsorted locks were not caught in {RUNS_MAX} runs");
     let clash = (0..RUNS_MAX).find(|_| {
@@ -47,16 +47,6 @@ fn e09_bugs_that_are_planted_among_several_writers_are_caught() {
 
 fn planted(bug: Bug) -> Options {
     Options { bug: Some(bug), ..Options::default() }
-}
-
-/// What the database has counted, once its backends have ended and said so.
-fn deadlocks(server: &Server, url: &str) -> u64 {
-    let database = url.rsplit('/').next().expect("a name");
-    let ask = |sql: &str| server.ask("postgres", &format!("{sql} WHERE datname = '{database}'"));
-    while ask("SELECT count(*) FROM pg_stat_activity").as_deref() != Some("0") {
-        std::thread::yield_now();
-    }
-    ask("SELECT deadlocks FROM pg_stat_database").and_then(|count| count.parse().ok()).expect("a count")
 }
 
 pub(crate) fn overlap(url: &str, writers: usize, options: &Options) {
