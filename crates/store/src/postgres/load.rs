@@ -62,9 +62,11 @@ pub(super) const ITEMS: &str = "WITH i AS MATERIALIZED (SELECT i.collection, i.c
 pub(super) const CLAIMS: &str = "SELECT c.collection, c.number, c.body \
      FROM unnest($1, $2) AS w (collection, number) \
      JOIN tenure.claims c ON c.collection = w.collection AND c.number = w.number";
+/// Holder by holder, which `OFFSET 0` makes sure of: a plan that was made on an empty table would rather read all
+/// that is held, by whomever, and look through it.
 pub(super) const OF_HOLDERS: &str = "SELECT c.collection, c.number, c.body, c.holder \
-     FROM unnest($1, $2) AS w (collection, holder) \
-     JOIN tenure.claims c ON c.collection = w.collection AND c.holder = w.holder AND c.state = 0 \
+     FROM unnest($1, $2) AS w (collection, holder) CROSS JOIN LATERAL (SELECT * FROM tenure.claims c \
+     WHERE c.collection = w.collection AND c.holder = w.holder AND c.state = 0 OFFSET 0) AS c \
      ORDER BY c.number";
 pub(super) const POLICIES: &str = "SELECT kind, body FROM tenure.policies WHERE kind = ANY($1)";
 pub(super) const REPLIES: &str = "SELECT r.collection, r.principal, r.key, r.body \
