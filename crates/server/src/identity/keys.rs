@@ -145,7 +145,7 @@ impl Identity {
         let item = ItemId::new(format!("key_{}", hash.short()))?;
         let put = documents::put(item, &document, Expect::Absent)?;
         let kept = documents::write(self.engine(), documents::KEYS, actor, put, retry).await?;
-        self.keys().catch_up(self.engine()).await.map_err(|error| from_store(&error))?;
+        self.shown_keys().await?;
         // A retry is answered with the first document, and the first document's key is asked for.
         let kept = kept.ok_or_else(Problem::internal)?;
         let document: KeyDocument =
@@ -166,6 +166,8 @@ impl Identity {
         let item = ItemId::new(id).map_err(|_| Problem::not_found("key", id))?;
         // Each try is overtaken by somebody's own revocation; so many at once there are not.
         for _ in 0..REVOKE_TRIES {
+            // What another node made or revoked a moment ago counts, too.
+            self.shown_keys().await?;
             let mut others = self.keys().filter(KeyDocument::manages_keys);
             let before = others.len();
             others.retain(|(other, _)| *other != item);
@@ -179,7 +181,7 @@ impl Identity {
                 .map(|(other, row)| Guard::Unchanged { item: other.clone(), version: row.version });
             let delete = Verb::DeleteItem { item: item.clone(), expect: Expect::Any, guard: stays };
             let deleted = documents::write(self.engine(), documents::KEYS, actor, delete, None).await;
-            self.keys().catch_up(self.engine()).await.map_err(|error| from_store(&error))?;
+            self.shown_keys().await?;
             match deleted {
                 Ok(_) => return Ok(()),
                 Err(problem) if self.keys().get(id).is_none() && problem.code == "not_found" => {
@@ -196,8 +198,14 @@ impl Identity {
         ))
     }
 
-    /// Every key's document, the newest first.
-    pub(crate) fn list_keys(&self) -> Vec<(Arc<str>, KeyDocument)> {
+    /// From here on this node's copy shows all that is committed.
+    async fn shown_keys(&self) -> Result<(), Problem> {
+        self.keys().catch_up(self.engine()).await.map_err(|error| from_store(&error))
+    }
+
+    /// Every key's document, the newest first, on whichever node it was made.
+    pub(crate) async fn list_keys(&self) -> Result<Vec<(Arc<str>, KeyDocument)>, Problem> {
+        self.shown_keys().await?;
         let mut keys: Vec<(Arc<str>, KeyDocument)> = self
             .keys()
             .filter(|_| true)
@@ -205,7 +213,7 @@ impl Identity {
             .map(|(id, row)| (id.into(), row.value.clone()))
             .collect();
         keys.sort_by(|(a_id, a), (b_id, b)| (b.created_at_ms, a_id).cmp(&(a.created_at_ms, b_id)));
-        keys
+        Ok(keys)
     }
 
     /// Who shows this key.

@@ -156,7 +156,7 @@ async fn list_keys(
     Query(Nothing {}): Query<Nothing>,
 ) -> Result<Json<KeyList>, Problem> {
     refuse_limited(&caller)?;
-    let keys = app.identity().list_keys();
+    let keys = app.identity().list_keys().await?;
     Ok(Json(KeyList { keys: keys.into_iter().map(|(id, key)| key_view(id, key)).collect() }))
 }
 
