@@ -163,10 +163,10 @@ fn start(config: &Config, redis: Option<&Redis>, options: Options) -> Result<Eng
     Ok(Engine::start_lanes(lanes_over(store), SystemClock::new(), options)?)
 }
 
-/// The writers of one node: enough that unrelated collections rarely wait for each other, few enough that
-/// commands still share commits.
+/// The writers of one node: at least two, so that not all collections wait for one that another node has locked, and
+/// no more than there are cores, so that commands share commits.
 pub(crate) fn lanes_over(store: Postgres) -> Vec<Postgres> {
-    let lanes = std::thread::available_parallelism().map_or(4, usize::from).clamp(4, LANES_MAX);
+    let lanes = std::thread::available_parallelism().map_or(2, usize::from).clamp(2, LANES_MAX);
     let others: Vec<_> = (1..lanes).map(|_| store.another()).collect();
     std::iter::once(store).chain(others).collect()
 }

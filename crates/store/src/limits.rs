@@ -67,6 +67,11 @@ pub const MIGRATE_MS: u64 = 300_000;
 pub const LOAD_TRIES: usize = 10;
 /// Heads of which a writer remembers that they are there: some 100 bytes each.
 pub const KNOWN_HEADS_MAX: usize = 100_000;
+/// How often in a row a writer must have been alone in a collection before it relies on being it once more: who
+/// relies on it and is not reads with one round trip more, under the lock.
+pub const RECENT_TURNS: u32 = 3;
+/// Rows that a writer keeps from its last batches, some 300 bytes each: 20 MiB a writer.
+pub const RECENT_WEIGHT_MAX: usize = 65_536;
 /// A collection may be this far ahead of the database's clock before the operator is told: clocks that are kept
 /// together differ by less.
 pub const HEAD_AHEAD_MS: i64 = 1_000;

@@ -167,14 +167,21 @@ impl Server {
         asked.join().expect("the statements run")
     }
 
-    /// How many deadlocks there were in a database, once all of its backends have ended and said so.
-    pub fn deadlocks(&self, url: &str) -> u64 {
+    /// Waits until all of a database's backends have ended, and have said what they did.
+    pub fn gone(&self, url: &str) {
         let database = url.rsplit('/').next().expect("a name");
-        let ask = |sql: &str| self.ask("postgres", &format!("{sql} WHERE datname = '{database}'"));
-        while ask("SELECT count(*) FROM pg_stat_activity").as_deref() != Some("0") {
+        let left = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{database}'");
+        while self.ask("postgres", &left).as_deref() != Some("0") {
             std::thread::yield_now();
         }
-        ask("SELECT deadlocks FROM pg_stat_database").and_then(|count| count.parse().ok()).expect("a count")
+    }
+
+    /// How many deadlocks there were in a database, once all of its backends have ended.
+    pub fn deadlocks(&self, url: &str) -> u64 {
+        self.gone(url);
+        let database = url.rsplit('/').next().expect("a name");
+        let count = format!("SELECT deadlocks FROM pg_stat_database WHERE datname = '{database}'");
+        self.ask("postgres", &count).and_then(|count| count.parse().ok()).expect("a count")
     }
 
     /// Kills it without a chance to finish anything.

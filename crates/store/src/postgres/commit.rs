@@ -11,19 +11,20 @@ use tokio_postgres::types::Type;
 
 use super::Postgres;
 use super::connect::{failure, is_certain};
-use super::load::{begin_sql, lock};
+use super::load::{Held, begin_sql, lock};
 use super::pipeline::{Column, Pipeline, bodies, bytes, numbers, texts};
 use super::rows::{encode, int, items_text, state_code};
 use super::session::{Session, Typed};
 use crate::limits::RESOLVE_PAUSE_MS;
-use crate::{Batch, Error, Kept, ReplyKey};
+use crate::{Batch, Error, Kept, Map, ReplyKey};
 
 const PUT_HEADS: &str = "UPDATE tenure.collections c \
-     SET seq = w.seq, hash = w.hash, created_at_ms = w.created_at_ms, at_ms = greatest(c.at_ms, $5) \
+     SET seq = w.seq, hash = w.hash, created_at_ms = w.created_at_ms, at_ms = greatest(c.at_ms, $5), \
+     turn = c.turn + 1 \
      FROM unnest($1, $2, $3, $4) AS w (collection, seq, hash, created_at_ms) WHERE c.collection = w.collection";
-/// Heartbeats and kept replies change no head, but a collection's time goes on with them.
-const PUT_TIMES: &str =
-    "UPDATE tenure.collections SET at_ms = $2 WHERE collection = ANY($1) AND seq > 0 AND at_ms < $2";
+/// Heartbeats and kept replies bring no event, but a collection's time goes on with them, and its turn.
+const PUT_TIMES: &str = "UPDATE tenure.collections SET at_ms = greatest(at_ms, $2), turn = turn + 1 \
+     WHERE collection = ANY($1) AND seq > 0";
 const PUT_EVENTS: &str = "INSERT INTO tenure.events (collection, seq, at_ms, actor, action, items, hash, bytes) \
      SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8)";
 const PUT_ITEMS: &str = "INSERT INTO tenure.items (collection, id, status, claim, body) \
@@ -35,6 +36,9 @@ const PUT_CLAIMS: &str = "INSERT INTO tenure.claims (collection, number, holder,
      SELECT * FROM unnest($1, $2, $3, $4, $5, $6) \
      ON CONFLICT (collection, number) DO UPDATE \
      SET state = excluded.state, expires_at_ms = excluded.expires_at_ms, body = excluded.body";
+/// Of claims that this very batch granted: there is nothing to look for. Were there something, nothing is written.
+const NEW_CLAIMS: &str = "INSERT INTO tenure.claims (collection, number, holder, state, expires_at_ms, body) \
+     SELECT * FROM unnest($1, $2, $3, $4, $5, $6)";
 const PUT_POLICIES: &str = "INSERT INTO tenure.policies (kind, body) SELECT * FROM unnest($1, $2) \
      ON CONFLICT (kind) DO UPDATE SET body = excluded.body";
 const PUT_REPLIES: &str = "INSERT INTO tenure.replies (collection, principal, key, at_ms, body) \
@@ -47,6 +51,15 @@ const FIND_BATCH: &str = "SELECT 1 FROM tenure.batches WHERE collection = $1 AND
 /// Heads that were made to be locked, and that no event came to.
 const DROP_HEADS: &str = "DELETE FROM tenure.collections WHERE collection = ANY($1) AND seq = 0";
 const PUT_TIME: &str = "UPDATE tenure.meta SET high_water_ms = greatest(high_water_ms, $1)";
+
+const OF_CLAIMS: &[Type] = &[
+    Type::TEXT_ARRAY,
+    Type::INT8_ARRAY,
+    Type::TEXT_ARRAY,
+    Type::INT2_ARRAY,
+    Type::INT8_ARRAY,
+    Type::BYTEA_ARRAY,
+];
 
 /// What most batches write, planned once for each connection.
 pub(super) const PREPARED: &[Typed] = &[
@@ -66,17 +79,8 @@ pub(super) const PREPARED: &[Typed] = &[
         ],
     ),
     (PUT_ITEMS, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::INT8_ARRAY, Type::BYTEA_ARRAY]),
-    (
-        PUT_CLAIMS,
-        &[
-            Type::TEXT_ARRAY,
-            Type::INT8_ARRAY,
-            Type::TEXT_ARRAY,
-            Type::INT2_ARRAY,
-            Type::INT8_ARRAY,
-            Type::BYTEA_ARRAY,
-        ],
-    ),
+    (PUT_CLAIMS, OF_CLAIMS),
+    (NEW_CLAIMS, OF_CLAIMS),
     (
         PUT_REPLIES,
         &[Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::INT8_ARRAY, Type::BYTEA_ARRAY],
@@ -90,6 +94,8 @@ pub(super) struct Columns {
     pub(super) heads: BTreeMap<CollectionKey, Arc<Collection>>,
     pub(super) items: BTreeMap<(CollectionKey, ItemId), Option<Arc<Item>>>,
     pub(super) claims: BTreeMap<(CollectionKey, u64), Arc<Claim>>,
+    /// Those that nobody has seen yet.
+    new_claims: BTreeMap<(CollectionKey, u64), Arc<Claim>>,
     pub(super) policies: BTreeMap<Arc<str>, Arc<Policy>>,
     pub(super) replies: BTreeMap<ReplyKey, Arc<Kept>>,
     pub(super) events: Vec<(CollectionKey, Arc<Sealed>)>,
@@ -97,7 +103,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    fn of(batch: Batch) -> Self {
+    fn of(batch: Batch, locked: &Map<CollectionKey, Held>) -> Self {
         let mut columns = Self::default();
         for entry in batch.entries {
             let key = entry.collection;
@@ -108,14 +114,36 @@ impl Columns {
             for (id, item) in entry.changed.items {
                 columns.items.insert((key.clone(), id), item);
             }
+            // A claim's number is that of the event that granted it.
+            let newest = locked.get(&key).and_then(|held| held.mark.head.as_ref()).map_or(0, |head| head.seq);
             for claim in entry.changed.claims {
-                columns.claims.insert((key.clone(), claim.number), claim);
+                let is_new = claim.number > newest;
+                let claims = if is_new { &mut columns.new_claims } else { &mut columns.claims };
+                claims.insert((key.clone(), claim.number), claim);
             }
             columns.policies.extend(entry.changed.policies);
             columns.replies.extend(entry.kept);
             columns.events.extend(entry.events.into_iter().map(|sealed| (key.clone(), sealed)));
         }
         columns
+    }
+
+    /// What was read, as it is once this is committed.
+    fn leave_in(&self, locked: &mut Map<CollectionKey, Held>, at_ms: i64) {
+        for key in &self.touched {
+            let Some(Held { mark, .. }) = locked.get_mut(key) else { continue };
+            mark.head = self.heads.get(key).cloned().or(mark.head.take());
+            mark.at_ms = mark.at_ms.max(at_ms);
+            mark.turn += 1;
+        }
+        for ((key, id), item) in &self.items {
+            let Some(held) = locked.get_mut(key) else { continue };
+            held.rows.put_item(id.clone(), item.clone());
+        }
+        for ((key, number), claim) in self.claims.iter().chain(&self.new_claims) {
+            let Some(held) = locked.get_mut(key) else { continue };
+            held.rows.put_claim(*number, Some(claim.clone()));
+        }
     }
 }
 
@@ -131,8 +159,7 @@ enum Ended {
 impl Postgres {
     pub(super) fn commit_batch(&mut self, batch: Batch) -> Result<(), Error> {
         let at_ms = batch.at_ms;
-        let columns = Columns::of(batch);
-        if columns.touched.is_empty() {
+        if batch.entries.is_empty() {
             self.roll_back()?;
             return self.move_time(at_ms);
         }
@@ -143,13 +170,14 @@ impl Postgres {
         if let Some(error) = open.failed.into_inner() {
             return Err(error);
         }
-        let locked = open.rows.into_inner().collections;
+        let mut locked = open.rows.into_inner().collections;
+        let columns = Columns::of(batch, &locked);
         if let Some(other) = columns.touched.iter().find(|key| !locked.contains_key(*key)) {
             return Err(stopped(&format!("{other} was decided without being locked")));
         }
         let unused: Vec<&str> = locked
             .iter()
-            .filter(|(key, held)| held.head.is_none() && !columns.heads.contains_key(*key))
+            .filter(|(key, held)| held.mark.head.is_none() && !columns.heads.contains_key(*key))
             .map(|(key, _)| key.as_str())
             .collect();
         let mut id = [0_u8; 16];
@@ -175,6 +203,8 @@ impl Postgres {
         };
         if ended.is_ok() {
             self.shared.reached(at_ms);
+            columns.leave_in(&mut locked, at_ms);
+            self.keep_recent(locked);
             self.known.extend(columns.heads.into_keys());
         }
         ended
@@ -339,20 +369,21 @@ impl Columns {
     }
 
     fn put_claims<'a>(&'a self, pipeline: &mut Pipeline<'a>) {
-        if self.claims.is_empty() {
-            return;
+        for (sql, claims) in [(NEW_CLAIMS, &self.new_claims), (PUT_CLAIMS, &self.claims)] {
+            if claims.is_empty() {
+                continue;
+            }
+            let states: Vec<i16> = claims.values().map(|claim| state_code(claim.state)).collect();
+            let columns = [
+                texts(claims.keys().map(|(key, _)| key.as_str())),
+                numbers(claims.values().map(|claim| int(claim.number))),
+                texts(claims.values().map(|claim| &*claim.holder.id)),
+                (Box::new(states) as Box<_>, Type::INT2_ARRAY),
+                numbers(claims.values().map(|claim| claim.expires_at_ms)),
+                bodies(claims.values().map(|claim| encode(&**claim))),
+            ];
+            pipeline.columns(sql, columns);
         }
-        let claims = || self.claims.values();
-        let states: Vec<i16> = claims().map(|claim| state_code(claim.state)).collect();
-        let columns = [
-            texts(self.claims.keys().map(|(key, _)| key.as_str())),
-            numbers(claims().map(|claim| int(claim.number))),
-            texts(claims().map(|claim| &*claim.holder.id)),
-            (Box::new(states) as Box<_>, Type::INT2_ARRAY),
-            numbers(claims().map(|claim| claim.expires_at_ms)),
-            bodies(claims().map(|claim| encode(&**claim))),
-        ];
-        pipeline.columns(PUT_CLAIMS, columns);
     }
 
     fn put_policies<'a>(&'a self, pipeline: &mut Pipeline<'a>) {

@@ -14,6 +14,7 @@ use super::connect::failure;
 use super::pipeline::{Pipeline, texts};
 use super::rows::{decode, head, int, uint};
 use super::session::{Session, Typed, is_name_lost};
+use super::recent::{Mark, Recent, Rows};
 use super::{Options, Postgres, Shared};
 use crate::limits::{HEAD_AHEAD_MS, KNOWN_HEADS_MAX, LOAD_TRIES, TOLD_AGAIN_MS};
 use crate::{Error, Kept, Map, ReplyKey, Want};
@@ -41,11 +42,12 @@ pub(super) struct Loaded {
 /// A collection whose head is locked.
 #[derive(Debug, Default)]
 pub(super) struct Held {
-    pub(super) head: Option<Arc<Collection>>,
-    /// The newest time that was committed here.
-    pub(super) at_ms: i64,
-    pub(super) items: Map<ItemId, Option<Arc<Item>>>,
-    pub(super) claims: Map<u64, Option<Arc<Claim>>>,
+    pub(super) mark: Mark,
+    pub(super) rows: Rows,
+    /// See [`Recent::alone`].
+    pub(super) alone: u32,
+    /// The claims that were asked for by number: whoever looks at an item looks at theirs.
+    pub(super) asked: Vec<u64>,
     pub(super) of_holder: Map<Arc<str>, Vec<u64>>,
     pub(super) active: Option<Vec<u64>>,
 }
@@ -76,7 +78,7 @@ pub(super) const REPLIES: &str = "SELECT r.collection, r.principal, r.key, r.bod
 const MAKE_HEADS: &str = "INSERT INTO tenure.collections (collection, seq, hash, created_at_ms, at_ms) \
      SELECT w.collection, 0, ''::bytea, 0, 0 FROM unnest($1) AS w (collection) ORDER BY w.collection COLLATE \"C\" \
      ON CONFLICT DO NOTHING";
-const LOCK_HEADS: &str = "SELECT collection, seq, hash, created_at_ms, at_ms FROM tenure.collections \
+const LOCK_HEADS: &str = "SELECT collection, seq, hash, created_at_ms, at_ms, turn FROM tenure.collections \
      WHERE collection = ANY($1) ORDER BY collection FOR UPDATE";
 pub(super) const CLOCK: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 /// And in which process of the server; never prepared, since that is what tells whether the others may be.
@@ -107,14 +109,17 @@ struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    /// Each thing once: a join would otherwise find it several times.
-    fn of(wants: &'a [Want], lone: &HashSet<Arc<str>>) -> Self {
+    /// Each thing once: a join would otherwise find it several times. And nothing that is most probably known.
+    fn of(wants: &'a [Want], lone: &HashSet<Arc<str>>, recent: &Map<CollectionKey, Recent>) -> Self {
         let (mut items, mut claims, mut holders, mut replies, mut kinds) =
             (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for want in wants {
             let key = want.collection.as_str();
-            items.extend(want.items.iter().map(|id| (key, id.as_str())));
-            claims.extend(want.claims.iter().map(|number| (key, int(*number))));
+            let likely = recent.get(&want.collection).filter(|recent| recent.is_likely());
+            let no_item = |id: &&ItemId| likely.is_none_or(|recent| recent.rows.item(id.as_str()).is_none());
+            let no_claim = |number: &&u64| likely.is_none_or(|recent| recent.rows.claim(**number).is_none());
+            items.extend(want.items.iter().filter(no_item).map(|id| (key, id.as_str())));
+            claims.extend(want.claims.iter().filter(no_claim).map(|number| (key, int(*number))));
             holders.extend(holder_of(want, lone).map(|holder| (key, &**holder)));
             replies.extend(
                 want.reply.iter().map(|reply| (reply.collection.as_str(), &*reply.principal, &*reply.key)),
@@ -132,6 +137,49 @@ impl<'a> Asked<'a> {
         }
         asked
     }
+
+    /// Items and claims alone.
+    fn of_rows(wants: &'a [Want]) -> Self {
+        let asked = Self::of(wants, &HashSet::new(), &Map::default());
+        Self { items: asked.items, claims: asked.claims, ..Self::default() }
+    }
+
+    /// Only what somebody asks for: an empty question costs as much as another.
+    fn send(&'a self, pipeline: &mut Pipeline<'a>) -> Sent {
+        let (mut sent, texts) = (Sent::default(), Type::TEXT_ARRAY);
+        if !self.items.0.is_empty() {
+            sent.items = Some(pipeline.len());
+            pipeline.typed(ITEMS, [(&self.items.0, texts.clone()), (&self.items.1, texts.clone())]);
+        }
+        if !self.claims.0.is_empty() {
+            sent.claims = Some(pipeline.len());
+            pipeline.typed(CLAIMS, [(&self.claims.0, texts.clone()), (&self.claims.1, Type::INT8_ARRAY)]);
+        }
+        if !self.holders.0.is_empty() {
+            sent.holders = Some(pipeline.len());
+            pipeline.typed(OF_HOLDERS, [(&self.holders.0, texts.clone()), (&self.holders.1, texts.clone())]);
+        }
+        if !self.kinds.is_empty() {
+            sent.policies = Some(pipeline.len());
+            pipeline.typed(POLICIES, [(&self.kinds, texts.clone())]);
+        }
+        let (collections, principals, keys) = &self.replies;
+        if !collections.is_empty() {
+            sent.replies = Some(pipeline.len());
+            pipeline.typed(REPLIES, [(collections, texts.clone()), (principals, texts.clone()), (keys, texts)]);
+        }
+        sent
+    }
+}
+
+/// Where in a pipeline the answers are.
+#[derive(Default)]
+struct Sent {
+    items: Option<usize>,
+    claims: Option<usize>,
+    holders: Option<usize>,
+    policies: Option<usize>,
+    replies: Option<usize>,
 }
 
 /// Whose other claims the decision will ask for.
@@ -175,11 +223,13 @@ impl Postgres {
             self.known.clear();
             link.wait(link.connect())?.into()
         };
+        // Out of here until the batch has ended well.
+        let recent = keys.iter().filter_map(|key| Some((key.clone(), client.recent.take(key)?))).collect();
         let (known, lone, direct) = (&self.known, &self.lone, &self.shared.direct);
         let timeline = if self.raises { None } else { self.shared.timeline() };
         let opened = link.wait(link.in_time(async {
             client.prepare(direct).await;
-            open(&client, &link.options, keys, known, (timeline.is_some(), wants, lone)).await
+            open(&client, &link.options, keys, known, (timeline.is_some(), wants, lone), recent).await
         }))?;
         if opened.is_err() && was_open && client.is_closed() {
             return Err(Error::Conflict { detail: "the connection had ended before it was used".to_owned() });
@@ -217,6 +267,14 @@ impl Postgres {
         Ok(open)
     }
 
+    /// Only where the connection leads to the same process each time.
+    pub(super) fn keep_recent(&mut self, collections: Map<CollectionKey, Held>) {
+        let Some(client) = self.client.as_mut().filter(|client| client.prepared().is_some()) else { return };
+        for (key, Held { mark, rows, alone, .. }) in collections {
+            client.recent.keep(key, Recent { mark, rows, alone });
+        }
+    }
+
     /// Ends what a load began, if nothing came of it; tells what could not be read meanwhile.
     pub(super) fn roll_back(&mut self) -> Result<(), Error> {
         let Some(open) = self.open.take() else { return Ok(()) };
@@ -227,7 +285,12 @@ impl Postgres {
                 self.client = None;
             }
         }
-        open.failed.into_inner().map_or(Ok(()), Err)
+        if let Some(error) = open.failed.into_inner() {
+            return Err(error);
+        }
+        // Nothing was written, and what was read under the lock stays true until the next commit.
+        self.keep_recent(open.rows.into_inner().collections);
+        Ok(())
     }
 }
 
@@ -236,8 +299,8 @@ impl Shared {
     /// meanwhile, and only the operator can know why.
     fn tell_of_time(&self, open: &Open) {
         let rows = open.rows.borrow();
-        let Some((key, held)) = rows.collections.iter().max_by_key(|(_, held)| held.at_ms) else { return };
-        let ahead_ms = held.at_ms - open.clock_ms;
+        let Some((key, held)) = rows.collections.iter().max_by_key(|(_, held)| held.mark.at_ms) else { return };
+        let ahead_ms = held.mark.at_ms - open.clock_ms;
         if ahead_ms <= HEAD_AHEAD_MS {
             return;
         }
@@ -278,11 +341,11 @@ fn lock_heads(options: &Options) -> &'static str {
     #[cfg(feature = "planted")]
     match options.bug {
         Some(super::Bug::UnsortedLocks) => {
-            return "SELECT collection, seq, hash, created_at_ms, at_ms FROM tenure.collections \
+            return "SELECT collection, seq, hash, created_at_ms, at_ms, turn FROM tenure.collections \
                  WHERE collection = ANY($1) ORDER BY md5(collection || pg_backend_pid()) FOR UPDATE";
         }
         Some(super::Bug::EarlyNumbers) => {
-            return "SELECT collection, seq, hash, created_at_ms, at_ms FROM tenure.collections \
+            return "SELECT collection, seq, hash, created_at_ms, at_ms, turn FROM tenure.collections \
                  WHERE collection = ANY($1) ORDER BY collection";
         }
         None => {}
@@ -310,12 +373,13 @@ async fn open(
     keys: &BTreeSet<CollectionKey>,
     known: &HashSet<CollectionKey>,
     (tells_timeline, wants, lone): (bool, &[Want], &HashSet<Arc<str>>),
+    mut recent: Map<CollectionKey, Recent>,
 ) -> Result<(Open, Vec<CollectionKey>), Failed> {
     let begin = format!("{}; {}", begin_sql(options), session.planning());
     let names: Vec<&str> = keys.iter().map(CollectionKey::as_str).collect();
     let perhaps_new: Vec<&str> =
         keys.iter().filter(|key| !known.contains(*key)).map(CollectionKey::as_str).collect();
-    let asked = Asked::of(wants, lone);
+    let asked = Asked::of(wants, lone, &recent);
     let mut pipeline = Pipeline::on(session);
     if !names.is_empty() {
         pipeline.plain(&begin);
@@ -324,31 +388,7 @@ async fn open(
     let locked = pipeline.len().wrapping_sub(1);
     let clock = pipeline.len();
     pipeline.typed(if tells_timeline { CLOCK_AND_TIMELINE } else { CLOCK_AND_PROCESS }, []);
-    // Only what somebody asks for: an empty question costs as much as another.
-    let mut sent: [Option<usize>; 5] = [None; 5];
-    let texts = Type::TEXT_ARRAY;
-    if !asked.items.0.is_empty() {
-        sent[0] = Some(pipeline.len());
-        pipeline.typed(ITEMS, [(&asked.items.0, texts.clone()), (&asked.items.1, texts.clone())]);
-    }
-    if !asked.claims.0.is_empty() {
-        sent[1] = Some(pipeline.len());
-        pipeline.typed(CLAIMS, [(&asked.claims.0, texts.clone()), (&asked.claims.1, Type::INT8_ARRAY)]);
-    }
-    if !asked.holders.0.is_empty() {
-        sent[2] = Some(pipeline.len());
-        pipeline.typed(OF_HOLDERS, [(&asked.holders.0, texts.clone()), (&asked.holders.1, texts.clone())]);
-    }
-    if !asked.kinds.is_empty() {
-        sent[3] = Some(pipeline.len());
-        pipeline.typed(POLICIES, [(&asked.kinds, texts.clone())]);
-    }
-    let (collections, principals, reply_keys) = &asked.replies;
-    if !collections.is_empty() {
-        sent[4] = Some(pipeline.len());
-        pipeline
-            .typed(REPLIES, [(collections, texts.clone()), (principals, texts.clone()), (reply_keys, texts)]);
-    }
+    let sent = asked.send(&mut pipeline);
     let answers = pipeline.run().await.map_err(|error| {
         if session.prepared().is_some() && is_name_lost(&error) {
             Failed::Elsewhere
@@ -364,16 +404,28 @@ async fn open(
     let clock_ms = options.test_ms().unwrap_or(clock_ms);
     let timeline = clock.filter(|_| tells_timeline).map(|row| row.get(2));
     let mut loaded = Loaded::default();
-    let mut lasting = Vec::new();
+    let (mut lasting, mut overtaken) = (Vec::new(), BTreeSet::new());
     if !names.is_empty() {
         let by_name: BTreeMap<&str, &CollectionKey> = keys.iter().map(|key| (key.as_str(), key)).collect();
         for row in &answers[locked] {
             let Some(key) = by_name.get(row.get::<_, &str>(0)) else { continue };
-            let head = head(row, 1)?;
+            let head = head(row, 1)?.map(Arc::new);
             if head.is_some() {
                 lasting.push((*key).clone());
             }
-            let held = Held { head: head.map(Arc::new), at_ms: row.get(4), ..Held::default() };
+            let mark = Mark { head, at_ms: row.get(4), turn: row.get(5) };
+            let held = match recent.remove(*key) {
+                Some(Recent { mark: before, rows, alone }) if before == mark => {
+                    Held { mark, rows, alone: alone.saturating_add(1), ..Held::default() }
+                }
+                Some(other) => {
+                    if other.is_likely() {
+                        overtaken.insert((*key).clone());
+                    }
+                    Held { mark, ..Held::default() }
+                }
+                None => Held { mark, ..Held::default() },
+            };
             loaded.collections.insert((*key).clone(), held);
         }
         if loaded.collections.len() < keys.len() {
@@ -381,27 +433,41 @@ async fn open(
             return Err(Error::Conflict { detail }.into());
         }
         loaded.take_absent(wants, lone);
-        let [items, claims, of_holders, policies, replies] = sent;
-        if let Some(at) = items {
-            loaded.take_items(&answers[at])?;
-        }
-        if let Some(at) = claims {
-            loaded.take_claims(&answers[at])?;
-        }
-        if let Some(at) = of_holders {
-            loaded.take_holders(&answers[at])?;
-        }
-        if let Some(at) = policies {
-            loaded.take_policies(&answers[at])?;
-        }
-        if let Some(at) = replies {
-            loaded.take_replies(&answers[at])?;
+        loaded.take(&sent, &answers)?;
+        if !overtaken.is_empty() {
+            // Somebody else has been there: what was not asked for is asked for now.
+            let wants: Vec<Want> =
+                wants.iter().filter(|want| overtaken.contains(&want.collection)).cloned().collect();
+            let asked = Asked::of_rows(&wants);
+            let mut pipeline = Pipeline::on(session);
+            let sent = asked.send(&mut pipeline);
+            let answers = pipeline.run().await.map_err(|error| failure(&error))?;
+            loaded.take(&sent, &answers)?;
         }
     }
     Ok((Open { clock_ms, timeline, rows: loaded.into(), failed: None.into() }, lasting))
 }
 
 impl Loaded {
+    fn take(&mut self, sent: &Sent, answers: &[Vec<Row>]) -> Result<(), Error> {
+        if let Some(at) = sent.items {
+            self.take_items(&answers[at])?;
+        }
+        if let Some(at) = sent.claims {
+            self.take_claims(&answers[at])?;
+        }
+        if let Some(at) = sent.holders {
+            self.take_holders(&answers[at])?;
+        }
+        if let Some(at) = sent.policies {
+            self.take_policies(&answers[at])?;
+        }
+        if let Some(at) = sent.replies {
+            self.take_replies(&answers[at])?;
+        }
+        Ok(())
+    }
+
     /// What was asked for is not there, until a row says otherwise.
     fn take_absent(&mut self, wants: &[Want], lone: &HashSet<Arc<str>>) {
         for want in wants {
@@ -411,8 +477,13 @@ impl Loaded {
                 self.kept.insert(reply.clone(), None);
             }
             let Some(held) = self.collections.get_mut(&want.collection) else { continue };
-            held.items.extend(want.items.iter().map(|id| (id.clone(), None)));
-            held.claims.extend(want.claims.iter().map(|number| (*number, None)));
+            for id in &want.items {
+                held.rows.miss_item(id);
+            }
+            for number in &want.claims {
+                held.rows.miss_claim(*number);
+            }
+            held.asked.extend(&want.claims);
             if let Some(holder) = holder_of(want, lone) {
                 held.of_holder.entry(holder.clone()).or_default();
             }
@@ -425,7 +496,7 @@ impl Loaded {
         for row in rows.iter().filter(|row| !is_claim(row)) {
             let item: Arc<Item> = Arc::new(decode(row.get(2), "an item")?);
             if let Some(held) = self.collections.get_mut(row.get::<_, &str>(0)) {
-                held.items.insert(item.id.clone(), Some(item));
+                held.rows.put_item(item.id.clone(), Some(item));
             }
         }
         self.take_claims(rows.iter().filter(is_claim)).map(drop)
@@ -441,10 +512,10 @@ impl Loaded {
             let number = uint(row.get(1));
             numbers.push(number);
             let Some(held) = self.collections.get_mut(row.get::<_, &str>(0)) else { continue };
-            if let Some(Some(_)) = held.claims.get(&number) {
+            if let Some(Some(_)) = held.rows.claim(number) {
                 continue;
             }
-            held.claims.insert(number, Some(Arc::new(decode(row.get(2), "a claim")?)));
+            held.rows.put_claim(number, Some(Arc::new(decode(row.get(2), "a claim")?)));
         }
         Ok(numbers)
     }

@@ -1,5 +1,5 @@
 //! The store of many nodes: rows, events and replies in one PostgreSQL (15 or newer). Nodes are equal and
-//! keep nothing; whoever locks a collection's head row decides there.
+//! keep nothing that they rely on unseen; whoever locks a collection's head row decides there.
 //!
 //! One batch is one transaction, in this order:
 //!
@@ -8,7 +8,8 @@
 //!         INSERT heads that may be new            sorted, ON CONFLICT DO NOTHING
 //!         SELECT heads … FOR UPDATE               sorted: from here on nobody else decides in these
 //!         SELECT clock_timestamp()                the batch's time, after the locks
-//!         SELECT items, claims, replies, policies a statement each: each sees all that was committed before it
+//!         SELECT items, claims, replies, policies a statement each: each sees all that was committed before it;
+//!                                                 not what is still there from the batch before (`recent`)
 //!         … decide …                              whatever was not foreseen is read when it is asked for
 //! commit  UPDATE heads, INSERT events, UPSERT rows, replies, the batch's own row, DELETE unused heads
 //!         COMMIT
@@ -28,6 +29,7 @@ mod load;
 pub(crate) mod moving;
 mod pipeline;
 mod reader;
+mod recent;
 mod rows;
 mod schema;
 mod session;

@@ -83,12 +83,13 @@ CREATE INDEX batches_by_time ON tenure.batches (at_ms);
 
 /// A holder's claims in all collections: what holds in one index, which every claim asks, and what has ended, which
 /// nobody deletes, in another that no claim can be made to read. A name of its own and a mark: what a move must
-/// know of both its ends. `history` is explained in `history.rs`.
+/// know of both its ends. `history` is explained in `history.rs`, `turn` in `recent.rs`.
 const SECOND: &str = "DROP INDEX tenure.claims_of;
 CREATE INDEX claims_of ON tenure.claims (holder, collection, number) WHERE state = 0;
 CREATE INDEX claims_ended ON tenure.claims (holder, collection, number) WHERE state <> 0;
 ALTER TABLE tenure.meta ADD COLUMN store uuid NOT NULL DEFAULT gen_random_uuid(), ADD COLUMN mark text,
-    ADD COLUMN history text;";
+    ADD COLUMN history text;
+ALTER TABLE tenure.collections ADD COLUMN turn bigint NOT NULL DEFAULT 0;";
 
 /// What a database says of itself.
 pub(super) struct Found {

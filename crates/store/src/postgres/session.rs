@@ -12,6 +12,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Statement};
 
+use super::recent::Recents;
 use super::{commit, load};
 use crate::Map;
 
@@ -19,15 +20,18 @@ use crate::Map;
 pub(super) type Typed = (&'static str, &'static [Type]);
 
 /// Planned once, so they must not be planned by what a new installation's tables look like: every one of them
-/// finds its rows by an index.
+/// finds its rows by an index, and not by a bitmap of one (see [`PLAINLY`](super::reader::PLAINLY)).
 const BY_INDEX: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; \
-     SET LOCAL enable_mergejoin = off; SET LOCAL plan_cache_mode = force_generic_plan";
+     SET LOCAL enable_mergejoin = off; SET LOCAL enable_bitmapscan = off; \
+     SET LOCAL plan_cache_mode = force_generic_plan";
 
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Session {
     client: Client,
     prepared: Option<Prepared>,
+    /// What was read and written on it.
+    pub(super) recent: Recents,
 }
 
 #[derive(Debug)]
@@ -53,7 +57,7 @@ impl Deref for Session {
 
 impl From<Client> for Session {
     fn from(client: Client) -> Self {
-        Self { client, prepared: None }
+        Self { client, prepared: None, recent: Recents::default() }
     }
 }
 

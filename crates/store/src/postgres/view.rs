@@ -73,14 +73,14 @@ impl<'a> PostgresView<'a> {
         }
     }
 
-    /// Reads an item, and with it whatever the claims hold that are known here: whoever looks at one item of
-    /// a claim looks at all of them.
+    /// Reads an item, and with it whatever the claims hold that were asked for: whoever looks at one item of a claim
+    /// looks at all of them.
     fn fetch_item(&self, key: &CollectionKey, id: &ItemId) {
         let mut ids = vec![id.clone()];
         self.held(key, |held| {
-            let claims = held.claims.values().flatten();
-            let more = claims.flat_map(|claim| &claim.items).filter(|more| !held.items.contains_key(*more));
-            ids.extend(more.cloned());
+            let claims = held.asked.iter().filter_map(|number| held.rows.claim(*number)?.as_deref());
+            let items = claims.flat_map(|claim| &claim.items);
+            ids.extend(items.filter(|item| held.rows.item(item.as_str()).is_none()).cloned());
         });
         ids.sort_unstable();
         ids.dedup();
@@ -90,7 +90,9 @@ impl<'a> PostgresView<'a> {
         pipeline.typed(ITEMS, [(&keys, Type::TEXT_ARRAY), (&names, Type::TEXT_ARRAY)]);
         self.fetch(pipeline.run(), |loaded, answers| {
             if let Some(held) = loaded.collections.get_mut(key) {
-                held.items.extend(ids.iter().map(|id| (id.clone(), None)));
+                for id in &ids {
+                    held.rows.miss_item(id);
+                }
             }
             loaded.take_items(&answers[0])
         });
@@ -102,7 +104,7 @@ impl<'a> PostgresView<'a> {
         pipeline.typed(CLAIMS, [(&keys, Type::TEXT_ARRAY), (&numbers, Type::INT8_ARRAY)]);
         self.fetch(pipeline.run(), |loaded, answers| {
             if let Some(held) = loaded.collections.get_mut(key) {
-                held.claims.insert(number, None);
+                held.rows.miss_claim(number);
             }
             loaded.take_claims(&answers[0]).map(drop)
         });
@@ -171,14 +173,14 @@ impl Rows for PostgresView<'_> {
     }
 
     fn collection(&self, key: &CollectionKey) -> Option<Arc<Collection>> {
-        self.held(key, |held| held.head.clone())
+        self.held(key, |held| held.mark.head.clone())
     }
 
     fn item(&self, key: &CollectionKey, id: &ItemId) -> Option<Arc<Item>> {
-        if !self.held(key, |held| held.items.contains_key(id)) {
+        if !self.held(key, |held| held.rows.item(id.as_str()).is_some()) {
             self.fetch_item(key, id);
         }
-        self.held(key, |held| held.items.get(id).cloned().flatten())
+        self.held(key, |held| held.rows.item(id.as_str()).cloned().flatten())
     }
 
     fn claim(&self, key: &CollectionKey, number: u64) -> Option<Arc<Claim>> {
@@ -186,10 +188,10 @@ impl Rows for PostgresView<'_> {
         if number == 0 {
             return None;
         }
-        if !self.held(key, |held| held.claims.contains_key(&number)) {
+        if !self.held(key, |held| held.rows.claim(number).is_some()) {
             self.fetch_claim(key, number);
         }
-        self.held(key, |held| held.claims.get(&number).cloned().flatten())
+        self.held(key, |held| held.rows.claim(number).cloned().flatten())
     }
 
     fn claims_of(&self, key: &CollectionKey, holder_id: &str) -> Vec<Arc<Claim>> {
@@ -198,7 +200,7 @@ impl Rows for PostgresView<'_> {
         }
         self.held(key, |held| {
             let numbers = held.of_holder.get(holder_id).into_iter().flatten();
-            numbers.filter_map(|number| held.claims.get(number).cloned().flatten()).collect()
+            numbers.filter_map(|number| held.rows.claim(*number).cloned().flatten()).collect()
         })
     }
 
@@ -217,7 +219,7 @@ impl View for PostgresView<'_> {
 
     fn now_ms(&self, collection: &CollectionKey) -> Option<i64> {
         let rows = self.open.rows.borrow();
-        let committed_ms = rows.collections.get(collection).map_or(i64::MIN, |held| held.at_ms);
+        let committed_ms = rows.collections.get(collection).map_or(i64::MIN, |held| held.mark.at_ms);
         Some(self.open.clock_ms.max(committed_ms))
     }
 

@@ -5,6 +5,7 @@ mod migrations;
 mod moving;
 mod plans;
 mod pooler;
+mod recent;
 mod support;
 mod tls;
 mod writers;

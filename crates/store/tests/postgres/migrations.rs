@@ -39,6 +39,7 @@ fn r26_ten_nodes_that_start_at_once_migrate_once() {
 
 /// What version 2 added, taken away again: the tables as version 1 made them, with what was written since.
 const AS_VERSION_1: &str = "ALTER TABLE tenure.meta DROP COLUMN store, DROP COLUMN mark, DROP COLUMN history; \
+     ALTER TABLE tenure.collections DROP COLUMN turn; \
      DROP INDEX tenure.claims_ended; DROP INDEX tenure.claims_of; \
      CREATE INDEX claims_of ON tenure.claims (collection, holder, number) WHERE state = 0; \
      DELETE FROM tenure.migrations WHERE version > 1; UPDATE tenure.schema SET version = 1";

@@ -29,6 +29,34 @@ fn e09_the_look_for_deadlines_searches_its_index() {
     }
 }
 
+/// Claims that were released in time leave their deadlines in the index until it is vacuumed. Whoever passes them
+/// marks them, and nobody passes them twice, unless it goes by a bitmap.
+#[test]
+fn e09_deadlines_of_claims_that_have_ended_are_passed_once() {
+    let server = Server::shared();
+    let url = server.database();
+    let name = url.rsplit('/').next().expect("a name");
+    let looks = || {
+        let store = Postgres::open(&url, &Options::default()).expect("opens");
+        assert!(store.follower().pulse(&[], 0, 512).expect("is told").due.is_empty());
+        drop(store);
+        server.gone(&url);
+        let read = "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'claims_due'";
+        server.ask(name, read).and_then(|read| read.parse::<u64>().ok()).expect("a count")
+    };
+    looks();
+    server.run(
+        name,
+        "ALTER TABLE tenure.claims SET (autovacuum_enabled = off); \
+         INSERT INTO tenure.claims SELECT 'lock/a', n, 'ana', CASE WHEN n % 60 = 0 THEN 0 ELSE 1 END, \
+         9000000000000 + n * 7919 % 100000, '' FROM generate_series(1, 100000) n; ANALYZE tenure.claims; \
+         UPDATE tenure.claims SET state = 0, expires_at_ms = number WHERE number % 5 = 1",
+    );
+    server.run(name, "UPDATE tenure.claims SET state = 1 WHERE number % 5 = 1");
+    let (first, second) = (looks(), looks());
+    assert!(first > 10_000 && second - first < 1_000, "{first}, then {} again", second - first);
+}
+
 /// What one person holds and held, anywhere: a list that anyone asks for.
 #[test]
 fn r20_a_holders_claims_are_found_by_the_holder() {
