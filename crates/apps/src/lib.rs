@@ -19,6 +19,7 @@ mod limits;
 mod lock;
 pub mod payments;
 pub mod raffle;
+mod random;
 mod refusal;
 pub mod tasks;
 mod text;

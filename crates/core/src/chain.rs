@@ -8,13 +8,20 @@ use sha2::{Digest, Sha256};
 
 use crate::Event;
 
+/// Lower-case hexadecimal digits, and not by way of a formatter: every request with a key asks for some.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from(if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 });
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
 /// A SHA-256 hash.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Hash(pub [u8; 32]);
 
 impl fmt::Debug for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex(&self.0))
     }
 }
 

@@ -25,7 +25,7 @@ pub mod refusal;
 pub mod rows;
 mod timer;
 
-pub use chain::{Hash, Sealed};
+pub use chain::{Hash, Sealed, hex};
 pub use command::{Command, Expect, Guard, ItemWrite, Reply, Verb};
 pub use decide::{Changed, Decision, decide};
 pub use event::{Event, Fact};

@@ -1,11 +1,10 @@
 //! What a browser gets: the SDK, the elements and the pages, from inside the binary. In a debug build they
 //! are read from `web/` at each request, so that a page changes when its file does.
 
-use std::fmt::Write as _;
-
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use rust_embed::{EmbeddedFile, RustEmbed};
+use tenure_core::hex;
 
 use crate::Problem;
 
@@ -70,12 +69,8 @@ fn find(path: &str) -> Option<(&'static str, EmbeddedFile)> {
 }
 
 fn tag_of(file: &EmbeddedFile) -> HeaderValue {
-    let mut tag = String::from("\"");
-    for byte in &file.metadata.sha256_hash()[..16] {
-        let _ = write!(tag, "{byte:02x}");
-    }
-    tag.push('"');
-    HeaderValue::try_from(tag).unwrap_or(HeaderValue::from_static("\"\""))
+    let tag = hex(&file.metadata.sha256_hash()[..16]);
+    HeaderValue::try_from(format!("\"{tag}\"")).unwrap_or(HeaderValue::from_static("\"\""))
 }
 
 #[cfg(test)]

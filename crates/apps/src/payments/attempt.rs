@@ -2,11 +2,9 @@
 //! raffle's collection, in the buyer's name: the attempt's document and what becomes of the reservation change
 //! together or not at all.
 
-use std::fmt::Write as _;
-
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use tenure_core::{Claim, CollectionKey, ItemId, Refusal as Rule, Verb};
+use tenure_core::{Claim, CollectionKey, ItemId, Refusal as Rule, Verb, hex};
 
 use super::model::{AttemptDoc, Payment, State, TabDoc, Was};
 use super::{Bill, Payments, Sealed};
@@ -208,23 +206,4 @@ pub(super) fn is_step_race(refusal: &Refusal) -> bool {
 /// A token's hash, in hexadecimal digits.
 pub(super) fn hash_of(token: &str) -> String {
     hex(&Sha256::digest(token.as_bytes()))
-}
-
-/// Lower-case hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
-
-/// So many random bytes.
-pub(super) fn random<const N: usize>() -> Result<[u8; N]> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        tracing::error!(%error, "the system gives no randomness");
-        Refusal::Broken
-    })?;
-    Ok(bytes)
 }

@@ -1,14 +1,15 @@
 //! Begins to pay, and gives it up.
 
-use tenure_core::{Expect, Verb};
+use tenure_core::{Expect, Verb, hex};
 
-use super::attempt::{ATTEMPTS, AttemptId, Pocket, hash_of, hex, is_step_race, key_for, random};
+use super::attempt::{ATTEMPTS, AttemptId, Pocket, hash_of, is_step_race, key_for};
 use super::catalog::Configured;
 use super::model::{AttemptDoc, NewPayment, Payment, State, TabDoc, Was};
 use super::provider::Started;
 use super::{Charge, Currency, Money, Payments};
 use crate::desk::{digit, status};
 use crate::raffle::{KIND, Order};
+use crate::random::random;
 use crate::{Actor, Desk, Document, Done, Permission, Person, Refusal, RequestKey, Result, put};
 
 /// Attempts for one reservation: enough for every card in a wallet, and no place to try stolen ones.

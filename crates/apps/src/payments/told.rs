@@ -7,9 +7,9 @@
 //! review takes it over, after touching that attempt, so that it cannot be in review a moment later.
 
 use sha2::{Digest, Sha256};
-use tenure_core::{Expect, ItemId, Verb};
+use tenure_core::{Expect, ItemId, Verb, hex};
 
-use super::attempt::{AttemptId, hex};
+use super::attempt::AttemptId;
 use super::confirm::under;
 use super::model::{AttemptDoc, NOT_REVIEWED, NewTransfer, Payment, State, TransferDoc};
 use super::start::wrong_state;

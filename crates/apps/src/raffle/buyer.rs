@@ -2,10 +2,9 @@
 //! and hold at its commit: each plan writes the buyer's document over the version that it read.
 
 use sha2::{Digest, Sha256};
-use tenure_core::{CollectionKey, Expect, Guard, ItemId, Status, Verb};
+use tenure_core::{CollectionKey, Expect, Guard, ItemId, Status, Verb, hex};
 
 use super::model::{BuyerDoc, Recent};
-use super::seeds::hex;
 use super::{BUYERS, Raffles, ReservationStatus, status};
 use crate::{Document, Refusal, Result, put};
 

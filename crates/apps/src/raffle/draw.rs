@@ -3,11 +3,12 @@
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use tenure_core::hex;
 use utoipa::ToSchema;
 
 use super::grid::SOLD;
 use super::model::DrawDoc;
-use super::seeds::{hash_of, hex};
+use super::seeds::hash_of;
 use super::{RaffleStatus, Raffles, status};
 use crate::{Actor, Desk, Done, Permission, Refusal, Result};
 

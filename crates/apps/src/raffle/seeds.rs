@@ -6,8 +6,10 @@ use std::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
+use tenure_core::hex;
 
-use crate::{Refusal, Result};
+use crate::Result;
+use crate::random::random;
 
 /// The key from which seeds are derived. It never prints itself.
 #[derive(Clone)]
@@ -38,25 +40,10 @@ impl fmt::Debug for Seeds {
 
 /// 256 random bits, in hexadecimal digits.
 pub(super) fn nonce() -> Result<String> {
-    let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|error| {
-        tracing::error!(%error, "the system gives no randomness");
-        Refusal::Broken
-    })?;
-    Ok(hex(&bytes))
+    Ok(hex(&random::<32>()?))
 }
 
 /// What is published of a seed when the raffle opens: the SHA-256 of its 32 bytes.
 pub(super) fn hash_of(seed: &[u8; 32]) -> String {
     hex(&Sha256::digest(seed))
-}
-
-/// Lower-case hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -44,7 +44,7 @@ pub(crate) struct StoreBench {
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=200))]
     connections: u16,
     /// Milliseconds of each measurement.
-    #[arg(long, default_value_t = 1_200)]
+    #[arg(long, default_value_t = 3_000)]
     millis: u64,
     /// Rounds; their medians count.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=50))]

@@ -198,7 +198,7 @@ impl Identity {
         ))
     }
 
-    /// From here on this node's copy shows all that is committed.
+    /// From here on this node's copy shows all that is committed, unless it lags, of which the log tells.
     async fn shown_keys(&self) -> Result<(), Problem> {
         self.keys().catch_up(self.engine()).await.map_err(|error| from_store(&error))
     }

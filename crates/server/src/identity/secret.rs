@@ -6,6 +6,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+use tenure_core::hex;
 
 use crate::idempotency::Key;
 
@@ -224,17 +225,6 @@ fn base62(bytes: &[u8], digits: usize) -> String {
         *digit = ALPHABET[rest as usize];
     }
     String::from_utf8_lossy(&text).into_owned()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    // In every request with a key: not by way of a formatter.
-    let digit = |nibble: u8| char::from(if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 });
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        text.push(digit(byte >> 4));
-        text.push(digit(byte & 15));
-    }
-    text
 }
 
 #[cfg(test)]

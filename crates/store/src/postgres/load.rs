@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use tenure_core::{Claim, Collection, CollectionKey, Item, ItemId, Policy};
+use tenure_core::{Claim, ClaimState, CollectionKey, Item, ItemId, Policy};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::connect::failure;
 use super::pipeline::{Pipeline, texts};
+use super::recent::{Mark, Recent, Rows};
 use super::rows::{decode, head, int, uint};
 use super::session::{Session, Typed, is_name_lost};
-use super::recent::{Mark, Recent, Rows};
 use super::{Options, Postgres, Shared};
 use crate::limits::{HEAD_AHEAD_MS, KNOWN_HEADS_MAX, LOAD_TRIES, TOLD_AGAIN_MS};
 use crate::{Error, Kept, Map, ReplyKey, Want};
@@ -46,7 +46,7 @@ pub(super) struct Held {
     pub(super) rows: Rows,
     /// See [`Recent::alone`].
     pub(super) alone: u32,
-    /// The claims that were asked for by number: whoever looks at an item looks at theirs.
+    /// The claims that were asked for, or found to hold what was: whoever looks at one of their items looks at all.
     pub(super) asked: Vec<u64>,
     pub(super) of_holder: Map<Arc<str>, Vec<u64>>,
     pub(super) active: Option<Vec<u64>>,
@@ -166,7 +166,8 @@ impl<'a> Asked<'a> {
         let (collections, principals, keys) = &self.replies;
         if !collections.is_empty() {
             sent.replies = Some(pipeline.len());
-            pipeline.typed(REPLIES, [(collections, texts.clone()), (principals, texts.clone()), (keys, texts)]);
+            pipeline
+                .typed(REPLIES, [(collections, texts.clone()), (principals, texts.clone()), (keys, texts)]);
         }
         sent
     }
@@ -299,7 +300,9 @@ impl Shared {
     /// meanwhile, and only the operator can know why.
     fn tell_of_time(&self, open: &Open) {
         let rows = open.rows.borrow();
-        let Some((key, held)) = rows.collections.iter().max_by_key(|(_, held)| held.mark.at_ms) else { return };
+        let Some((key, held)) = rows.collections.iter().max_by_key(|(_, held)| held.mark.at_ms) else {
+            return;
+        };
         let ahead_ms = held.mark.at_ms - open.clock_ms;
         if ahead_ms <= HEAD_AHEAD_MS {
             return;
@@ -441,8 +444,10 @@ async fn open(
             let asked = Asked::of_rows(&wants);
             let mut pipeline = Pipeline::on(session);
             let sent = asked.send(&mut pipeline);
-            let answers = pipeline.run().await.map_err(|error| failure(&error))?;
-            loaded.take(&sent, &answers)?;
+            if pipeline.len() > 0 {
+                let answers = pipeline.run().await.map_err(|error| failure(&error))?;
+                loaded.take(&sent, &answers)?;
+            }
         }
     }
     Ok((Open { clock_ms, timeline, rows: loaded.into(), failed: None.into() }, lasting))
@@ -515,7 +520,11 @@ impl Loaded {
             if let Some(Some(_)) = held.rows.claim(number) {
                 continue;
             }
-            held.rows.put_claim(number, Some(Arc::new(decode(row.get(2), "a claim")?)));
+            let claim: Arc<Claim> = Arc::new(decode(row.get(2), "a claim")?);
+            if claim.state == ClaimState::Active {
+                held.asked.push(number);
+            }
+            held.rows.put_claim(number, Some(claim));
         }
         Ok(numbers)
     }

@@ -71,17 +71,18 @@ impl Rows {
     }
 }
 
-/// A row takes some 300 bytes, and what is in it comes on top.
-fn weight_of(more: Option<&Json>, names: usize) -> usize {
-    1 + more.map_or(0, |data| data.as_str().len() / 256) + names / 8
+/// In units of 256 bytes: a row's own, and what comes on top of it.
+fn weight_of(more: usize, data: Option<&Json>) -> usize {
+    1 + (more + data.map_or(0, |data| data.as_str().len())) / 256
 }
 
 fn weight_of_item(item: Option<&Arc<Item>>) -> usize {
-    weight_of(item.and_then(|item| item.data.as_ref()), 0)
+    item.map_or(1, |item| weight_of(2 * item.id.as_str().len(), item.data.as_ref()))
 }
 
 fn weight_of_claim(claim: Option<&Arc<Claim>>) -> usize {
-    weight_of(claim.and_then(|claim| claim.data.as_ref()), claim.map_or(0, |claim| claim.items.len()))
+    let names = |claim: &Claim| claim.items.iter().map(|item| 32 + item.as_str().len()).sum::<usize>();
+    claim.map_or(1, |claim| weight_of(names(claim), claim.data.as_ref()))
 }
 
 /// The rows, and by what they are known to be true.
@@ -97,6 +98,11 @@ impl Recent {
     /// Most probably true: its rows are not asked for together with the lock.
     pub(super) fn is_likely(&self) -> bool {
         self.alone >= RECENT_TURNS
+    }
+
+    /// Without any row, too, it takes room.
+    fn weight(&self) -> usize {
+        1 + self.rows.weight
     }
 }
 
@@ -115,7 +121,7 @@ impl Recents {
     /// Takes it out: who does not bring it back has lost it.
     pub(super) fn take(&mut self, key: &CollectionKey) -> Option<Recent> {
         let taken = self.of.remove(key)?;
-        self.weight -= taken.rows.weight;
+        self.weight -= taken.weight();
         Some(taken)
     }
 
@@ -125,11 +131,11 @@ impl Recents {
             return;
         }
         // All at once, which is rare: what is used comes back with its next use.
-        if self.weight + recent.rows.weight > RECENT_WEIGHT_MAX {
+        if self.weight + recent.weight() > RECENT_WEIGHT_MAX {
             self.clear();
             return;
         }
-        self.weight += recent.rows.weight;
+        self.weight += recent.weight();
         self.of.insert(key, recent);
     }
 }

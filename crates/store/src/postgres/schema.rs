@@ -9,7 +9,7 @@ use crate::Error;
 use crate::limits::MIGRATE_MS;
 
 /// What each version adds, from 1. A step that was released is never changed.
-const STEPS: &[&str] = &[FIRST, SECOND];
+const STEPS: &[&str] = &[FIRST, SECOND, THIRD];
 
 /// Names sort as bytes, as they do everywhere else in Tenure. `body` is the row in Tenure's own form; what
 /// stands beside it is what is searched for. Heads and claims change all the time: room on their pages
@@ -83,13 +83,15 @@ CREATE INDEX batches_by_time ON tenure.batches (at_ms);
 
 /// A holder's claims in all collections: what holds in one index, which every claim asks, and what has ended, which
 /// nobody deletes, in another that no claim can be made to read. A name of its own and a mark: what a move must
-/// know of both its ends. `history` is explained in `history.rs`, `turn` in `recent.rs`.
+/// know of both its ends. `history` is explained in `history.rs`.
 const SECOND: &str = "DROP INDEX tenure.claims_of;
 CREATE INDEX claims_of ON tenure.claims (holder, collection, number) WHERE state = 0;
 CREATE INDEX claims_ended ON tenure.claims (holder, collection, number) WHERE state <> 0;
 ALTER TABLE tenure.meta ADD COLUMN store uuid NOT NULL DEFAULT gen_random_uuid(), ADD COLUMN mark text,
-    ADD COLUMN history text;
-ALTER TABLE tenure.collections ADD COLUMN turn bigint NOT NULL DEFAULT 0;";
+    ADD COLUMN history text;";
+
+/// Explained in `recent.rs`. A node that knows nothing of it must not write beside one that relies on it.
+const THIRD: &str = "ALTER TABLE tenure.collections ADD COLUMN turn bigint NOT NULL DEFAULT 0;";
 
 /// What a database says of itself.
 pub(super) struct Found {

@@ -73,8 +73,8 @@ impl<'a> PostgresView<'a> {
         }
     }
 
-    /// Reads an item, and with it whatever the claims hold that were asked for: whoever looks at one item of a claim
-    /// looks at all of them.
+    /// Reads an item, and with it whatever the claims hold that were read with what was asked for: whoever looks at one
+    /// item of a claim looks at all of them.
     fn fetch_item(&self, key: &CollectionKey, id: &ItemId) {
         let mut ids = vec![id.clone()];
         self.held(key, |held| {

@@ -67,8 +67,9 @@ pub(crate) async fn watch(urls: Arc<[String]>, first: usize, seen: Shared) {
                     }
                 }
             };
-            let Ok(text) = message.to_text() else { break };
-            let Ok(said) = serde_json::from_str::<Value>(text) else { continue };
+            // A node that cannot reach its database says so, and the watcher goes on elsewhere.
+            let Message::Text(text) = message else { break };
+            let Ok(said) = serde_json::from_str::<Value>(&text) else { continue };
             match said["type"].as_str() {
                 Some("event") => {
                     let mut seen = seen.lock();
