@@ -41,6 +41,16 @@ pub struct Done<T = Reply> {
     pub replayed: bool,
 }
 
+/// The claims that hold some items, each once.
+pub(crate) struct Holders(Vec<Claim>);
+
+impl Holders {
+    /// The one that holds this item.
+    pub(crate) fn of(&self, item: &Item) -> Option<&Claim> {
+        self.0.iter().find(|claim| claim.number == item.claim)
+    }
+}
+
 impl Desk {
     /// The step of a request that makes one change, or its last one where it makes several.
     pub const OWN_STEP: &'static str = "";
@@ -83,13 +93,31 @@ impl Desk {
 
     /// The claim that holds the item at this time, whether or not anyone has swept.
     pub fn holding(&self, collection: &CollectionKey, item: &Item, now_ms: i64) -> Result<Option<Claim>> {
-        if item.claim == 0 {
-            return Ok(None);
+        Ok(self.holders(collection, [item], now_ms)?.0.pop())
+    }
+
+    /// The same of many, which are asked for at once.
+    pub(crate) fn holders<'a>(
+        &self,
+        collection: &CollectionKey,
+        items: impl IntoIterator<Item = &'a Item>,
+        now_ms: i64,
+    ) -> Result<Holders> {
+        let mut numbers: Vec<u64> = items.into_iter().map(|item| item.claim).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        // 0 is that of an item that nobody ever took.
+        numbers.retain(|number| *number != 0);
+        if numbers.is_empty() {
+            return Ok(Holders(Vec::new()));
         }
-        let Some(claim) = self.reader().claim(collection, item.claim)? else { return Ok(None) };
+        let claims = self.reader().claims_of(collection, &numbers)?;
         let policy = self.policy(collection.kind())?;
-        let claim = policy.map_or_else(|| (*claim).clone(), |policy| seen_at(&claim, &policy, now_ms));
-        Ok(Some(claim).filter(|claim| claim.holds_at(now_ms)))
+        let seen = |claim: Arc<Claim>| match &policy {
+            Some(policy) => seen_at(&claim, policy, now_ms),
+            None => (*claim).clone(),
+        };
+        Ok(Holders(claims.into_iter().map(seen).filter(|claim| claim.holds_at(now_ms)).collect()))
     }
 
     /// The policy that a kind has now.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tenure_core::{CollectionKey, Item, ItemId, Status};
+use tenure_core::{Claim, CollectionKey, Item, ItemId, Status};
 use tenure_engine::ItemFilter;
 
 use crate::limits::SCAN_MAX;
@@ -45,14 +45,42 @@ impl Family {
         self.page_of(desk, collection, "", (status, after, limit), keep)
     }
 
+    /// The same, each with the claim that holds it.
+    pub(crate) fn page_held<T>(
+        self,
+        desk: &Desk,
+        collection: &CollectionKey,
+        which: (Option<&Status>, Option<&str>, usize),
+        mut keep: impl FnMut(Arc<Item>, Option<&Claim>) -> Result<Option<T>>,
+    ) -> Result<Listed<T>> {
+        let held =
+            |items: &[Arc<Item>]| desk.holders(collection, items.iter().map(|item| &**item), desk.now_ms());
+        self.page_with(desk, collection, ("", which), held, |item, holders| {
+            let claim = holders.of(&item);
+            keep(item, claim)
+        })
+    }
+
     /// The same, of those whose names begin alike too.
     pub fn page_of<T>(
         self,
         desk: &Desk,
         collection: &CollectionKey,
         beginning: &str,
-        (status, after, limit): (Option<&Status>, Option<&str>, usize),
+        which: (Option<&Status>, Option<&str>, usize),
         mut keep: impl FnMut(Arc<Item>) -> Result<Option<T>>,
+    ) -> Result<Listed<T>> {
+        self.page_with(desk, collection, (beginning, which), |_| Ok(()), |item, ()| keep(item))
+    }
+
+    /// The same, with what is read for some items at once.
+    fn page_with<T, W>(
+        self,
+        desk: &Desk,
+        collection: &CollectionKey,
+        (beginning, (status, after, limit)): (&str, (Option<&Status>, Option<&str>, usize)),
+        with: impl Fn(&[Arc<Item>]) -> Result<W>,
+        mut keep: impl FnMut(Arc<Item>, &W) -> Result<Option<T>>,
     ) -> Result<Listed<T>> {
         let start = format!("{}{beginning}", self.0);
         // A cursor from elsewhere lists nothing outside of the family.
@@ -69,12 +97,13 @@ impl Family {
             let page = desk.reader().items(collection, &filter, limit)?;
             let count = page.rows.len();
             scanned += count;
+            let with = with(&page.rows)?;
             for (index, item) in page.rows.into_iter().enumerate() {
                 if !item.id.as_str().starts_with(&start) {
                     return Ok(Listed { rows, next: None });
                 }
                 let id = item.id.clone();
-                match keep(item) {
+                match keep(item, &with) {
                     Ok(row) => rows.extend(row),
                     // An administrator can write what no application reads. The others are shown all the same.
                     Err(Refusal::Broken) => {

@@ -14,7 +14,9 @@ use crate::{Actor, Document, Listed, Lock, Result, Time};
 impl Jobs {
     /// One analysis, with its input, its result and its lock.
     pub fn get(&self, actor: &Actor, id: &str) -> Result<Analysis> {
-        self.show(actor, self.analysis(id)?)
+        let (analysis, now_ms) = (self.analysis(id)?, self.desk.now_ms());
+        let claim = self.desk.holding(&self.collection, &analysis.item, now_ms)?;
+        Ok(self.show(actor, analysis, claim.as_ref()))
     }
 
     /// A page of analyses, by id.
@@ -24,46 +26,42 @@ impl Jobs {
         self.desk
             .read(move |desk| {
                 let policy = desk.policy(jobs.collection.kind())?;
-                let keep = |item: Arc<Item>| {
+                let keep = |item: Arc<Item>, claim: Option<&Claim>| {
                     if let Some(claimable) = query.claimable {
                         // Looked at before the document is read: finished ones are many and large.
                         let is_open =
                             policy.as_ref().is_some_and(|policy| policy.claimable.contains(&item.status));
-                        let now_ms = desk.now_ms();
-                        let is_claimable =
-                            is_open && desk.holding(&jobs.collection, &item, now_ms)?.is_none();
-                        if claimable != is_claimable {
+                        if claimable != (is_open && claim.is_none()) {
                             return Ok(None);
                         }
                     }
-                    let analysis = jobs.show(&actor, Document::of(item)?)?;
+                    let analysis = jobs.show(&actor, Document::of(item)?, claim);
                     Ok(Some(Analysis { input: None, result: None, ..analysis }))
                 };
                 let which = (query.status.as_ref(), query.after.as_deref(), limit);
-                let Listed { rows, next } = ANALYSES.page(desk, &jobs.collection, which, keep)?;
+                let Listed { rows, next } = ANALYSES.page_held(desk, &jobs.collection, which, keep)?;
                 Ok(AnalysisPage { analyses: rows, next, server_time: Time(desk.now_ms()) })
             })
             .await
     }
 
-    fn show(&self, actor: &Actor, analysis: Document<AnalysisDoc>) -> Result<Analysis> {
+    fn show(&self, actor: &Actor, analysis: Document<AnalysisDoc>, claim: Option<&Claim>) -> Analysis {
         let now_ms = self.desk.now_ms();
         let Document { item, data } = analysis;
-        let claim = self.desk.holding(&self.collection, &item, now_ms)?;
-        Ok(Analysis {
+        Analysis {
             id: item.id.to_string(),
             status: item.status.clone(),
             excerpt: excerpt(&data.input),
             input: Some(data.input),
             result: data.result,
             error: data.error,
-            lock: hold(claim.as_ref(), actor, now_ms),
+            lock: hold(claim, actor, now_ms),
             queued_by: data.queued_by,
             queued_at: Time(data.queued_at_ms),
             version: item.version,
             updated_at: Time(item.updated_at_ms),
             server_time: Time(now_ms),
-        })
+        }
     }
 }
 

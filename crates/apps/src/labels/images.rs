@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use tenure_core::{Expect, Item, Policy};
+use tenure_core::{Claim, Expect, Item, Policy};
 use tenure_engine::Refused;
 
 use super::model::{FileDoc, ImageDoc};
@@ -110,13 +110,13 @@ impl Labels {
         let (labels, actor) = (self.clone(), actor.clone());
         self.desk
             .read(move |desk| {
-                let keep = |item: Arc<Item>| {
-                    let image = labels.show_image(&actor, &project, &Document::of(item)?)?;
+                let keep = |item: Arc<Item>, claim: Option<&Claim>| {
+                    let image = labels.show_held(&actor, &project, &Document::of(item)?, claim);
                     let is_locked = image.lock.state == LockState::Locked;
                     Ok(locked.is_none_or(|locked| locked == is_locked).then_some(image))
                 };
                 let which = (status.as_ref(), page.after.as_deref(), limit);
-                let Listed { rows, next } = IMAGES.page(desk, &project.collection, which, keep)?;
+                let Listed { rows, next } = IMAGES.page_held(desk, &project.collection, which, keep)?;
                 Ok(ImagePage { images: rows, next, server_time: Time(desk.now_ms()) })
             })
             .await
@@ -213,13 +213,22 @@ impl Labels {
     }
 
     fn show_image(&self, actor: &Actor, project: &Open, image: &Document<ImageDoc>) -> Result<Image> {
+        let claim = self.desk.holding(&project.collection, &image.item, self.desk.now_ms())?;
+        Ok(self.show_held(actor, project, image, claim.as_ref()))
+    }
+
+    fn show_held(
+        &self,
+        actor: &Actor,
+        project: &Open,
+        image: &Document<ImageDoc>,
+        claim: Option<&Claim>,
+    ) -> Image {
         let Document { item, data } = image;
-        let now_ms = self.desk.now_ms();
-        let claim = self.desk.holding(&project.collection, item, now_ms)?;
         let at = |which: &str| {
             data.file.as_ref().map(|_| format!("/api/v1/projects/{}/images/{}/{which}", project.id, item.id))
         };
-        Ok(Image {
+        Image {
             id: item.id.to_string(),
             project_id: project.id.clone(),
             name: data.name.clone(),
@@ -231,12 +240,12 @@ impl Labels {
             bytes: data.file.as_ref().map(|file| file.bytes),
             file_url: at("file"),
             thumbnail_url: at("thumbnail"),
-            lock: Lock::of(claim.as_ref(), actor, now_ms),
+            lock: Lock::of(claim, actor, self.desk.now_ms()),
             created_by: data.created_by.clone(),
             created_at: Time(data.created_at_ms),
             version: item.version,
             updated_at: Time(item.updated_at_ms),
-        })
+        }
     }
 }
 

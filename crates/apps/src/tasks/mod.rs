@@ -96,7 +96,12 @@ pub(crate) fn is_own(collection: &CollectionKey) -> bool {
 }
 
 fn line_id(task: &ItemId, number: usize) -> Result<ItemId> {
-    LINES.id(&format!("{task}-{number}"))
+    LINES.id(&format!("{}{number}", line_ids(task)))
+}
+
+/// How the names of a task's lines begin.
+fn line_ids(task: &ItemId) -> String {
+    format!("{task}-")
 }
 
 /// Only while the actor holds the task.

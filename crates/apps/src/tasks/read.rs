@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use tenure_core::Item;
+use tenure_core::{Claim, Item};
 
 use super::model::{LineDoc, ProductDoc, TaskDoc};
 use super::{
-    Inventory, Line, NewLine, PAGE_DEFAULT, PAGE_MAX, PRODUCTS, Product, SERIALS, SERIALS_SHOWN_MAX, TASKS,
-    Task, TaskPage, TaskQuery, Tasks, line_id,
+    Inventory, LINES, LINES_MAX, Line, NewLine, PAGE_DEFAULT, PAGE_MAX, PRODUCTS, Product, SERIALS,
+    SERIALS_SHOWN_MAX, TASKS, Task, TaskPage, TaskQuery, Tasks, line_ids,
 };
 use crate::family::page_size;
 use crate::limits::ATTEMPTS_MAX;
@@ -25,16 +25,14 @@ impl Tasks {
         let (tasks, actor) = (self.clone(), actor.clone());
         self.desk
             .read(move |desk| {
-                let keep = |item: Arc<Item>| {
-                    if let Some(locked) = query.locked
-                        && locked != desk.holding(&tasks.collection, &item, desk.now_ms())?.is_some()
-                    {
+                let keep = |item: Arc<Item>, claim: Option<&Claim>| {
+                    if query.locked.is_some_and(|locked| locked != claim.is_some()) {
                         return Ok(None);
                     }
                     tasks.whole(&actor, Document::of(item)?).map(Some)
                 };
                 let which = (query.status.as_ref(), query.after.as_deref(), limit);
-                let Listed { rows, next } = TASKS.page(desk, &tasks.collection, which, keep)?;
+                let Listed { rows, next } = TASKS.page_held(desk, &tasks.collection, which, keep)?;
                 Ok(TaskPage { tasks: rows, next, server_time: Time(desk.now_ms()) })
             })
             .await
@@ -84,19 +82,30 @@ impl Tasks {
     /// task's version tells whether something changed while the lines were read.
     pub(super) fn whole(&self, actor: &Actor, mut task: Document<TaskDoc>) -> Result<Task> {
         for _ in 0..ATTEMPTS_MAX {
-            let lines = (1..=task.data.lines).map(|number| {
-                let found = self.desk.find(&self.collection, &line_id(&task.item.id, number)?)?;
-                Ok(found.map(|line| show_line(number, line)))
-            });
-            let lines: Result<Option<Vec<Line>>> = lines.collect();
+            let lines = self.lines(&task)?;
             let now = self.task(task.item.id.as_str())?;
-            if let (Some(lines), true) = (lines?, now.item.version == task.item.version) {
+            if lines.len() == task.data.lines && now.item.version == task.item.version {
                 return self.show(actor, &now, lines);
             }
             task = now;
         }
         tracing::error!(task = task.item.id.as_str(), "a task changed each time it was read");
         Err(Refusal::Broken)
+    }
+
+    /// Its lines in order, asked for at once.
+    fn lines(&self, task: &Document<TaskDoc>) -> Result<Vec<Line>> {
+        let beginning = line_ids(&task.item.id);
+        let skip = LINES.0.len() + beginning.len();
+        let keep = |item: Arc<Item>| {
+            let number: usize = item.id.as_str()[skip..].parse().map_err(|_| Refusal::Broken)?;
+            Ok(Some((number, show_line(number, Document::of(item)?))))
+        };
+        let which = (None, None, LINES_MAX);
+        let mut lines = LINES.page_of(&self.desk, &self.collection, &beginning, which, keep)?.rows;
+        // By their names the tenth would come before the second.
+        lines.sort_by_key(|(number, _)| *number);
+        Ok(lines.into_iter().map(|(_, line)| line).collect())
     }
 
     fn show(&self, actor: &Actor, task: &Document<TaskDoc>, lines: Vec<Line>) -> Result<Task> {
