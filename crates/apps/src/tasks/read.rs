@@ -6,8 +6,8 @@ use tenure_core::{Claim, Item};
 
 use super::model::{LineDoc, ProductDoc, TaskDoc};
 use super::{
-    Inventory, LINES, LINES_MAX, Line, NewLine, PAGE_DEFAULT, PAGE_MAX, PRODUCTS, Product, SERIALS,
-    SERIALS_SHOWN_MAX, TASKS, Task, TaskPage, TaskQuery, Tasks, line_ids,
+    Inventory, LINES, Line, NewLine, PAGE_DEFAULT, PAGE_MAX, PRODUCTS, Product, SERIALS, SERIALS_SHOWN_MAX,
+    TASKS, Task, TaskPage, TaskQuery, Tasks, line_ids,
 };
 use crate::family::page_size;
 use crate::limits::ATTEMPTS_MAX;
@@ -29,7 +29,8 @@ impl Tasks {
                     if query.locked.is_some_and(|locked| locked != claim.is_some()) {
                         return Ok(None);
                     }
-                    tasks.whole(&actor, Document::of(item)?).map(Some)
+                    let (task, lines) = tasks.with_lines(Document::of(item)?)?;
+                    Ok(Some(tasks.show(&actor, &task, lines, claim)))
                 };
                 let which = (query.status.as_ref(), query.after.as_deref(), limit);
                 let Listed { rows, next } = TASKS.page_held(desk, &tasks.collection, which, keep)?;
@@ -78,14 +79,21 @@ impl Tasks {
         })
     }
 
-    /// The task with its lines, all of one moment: every change of a line also changes its task, so the
+    /// The task with its lines and its lock.
+    pub(super) fn whole(&self, actor: &Actor, task: Document<TaskDoc>) -> Result<Task> {
+        let (task, lines) = self.with_lines(task)?;
+        let claim = self.desk.holding(&self.collection, &task.item, self.desk.now_ms())?;
+        Ok(self.show(actor, &task, lines, claim.as_ref()))
+    }
+
+    /// The task and its lines, all of one moment: every change of a line also changes its task, so the
     /// task's version tells whether something changed while the lines were read.
-    pub(super) fn whole(&self, actor: &Actor, mut task: Document<TaskDoc>) -> Result<Task> {
+    fn with_lines(&self, mut task: Document<TaskDoc>) -> Result<(Document<TaskDoc>, Vec<Line>)> {
         for _ in 0..ATTEMPTS_MAX {
             let lines = self.lines(&task)?;
             let now = self.task(task.item.id.as_str())?;
             if lines.len() == task.data.lines && now.item.version == task.item.version {
-                return self.show(actor, &now, lines);
+                return Ok((now, lines));
             }
             task = now;
         }
@@ -95,32 +103,34 @@ impl Tasks {
 
     /// Its lines in order, asked for at once.
     fn lines(&self, task: &Document<TaskDoc>) -> Result<Vec<Line>> {
+        if task.data.lines == 0 {
+            return Ok(Vec::new());
+        }
         let beginning = line_ids(&task.item.id);
         let skip = LINES.0.len() + beginning.len();
         let keep = |item: Arc<Item>| {
             let number: usize = item.id.as_str()[skip..].parse().map_err(|_| Refusal::Broken)?;
             Ok(Some((number, show_line(number, Document::of(item)?))))
         };
-        let which = (None, None, LINES_MAX);
+        let which = (None, None, task.data.lines);
         let mut lines = LINES.page_of(&self.desk, &self.collection, &beginning, which, keep)?.rows;
         // By their names the tenth would come before the second.
         lines.sort_by_key(|(number, _)| *number);
         Ok(lines.into_iter().map(|(_, line)| line).collect())
     }
 
-    fn show(&self, actor: &Actor, task: &Document<TaskDoc>, lines: Vec<Line>) -> Result<Task> {
+    fn show(&self, actor: &Actor, task: &Document<TaskDoc>, lines: Vec<Line>, claim: Option<&Claim>) -> Task {
         let now_ms = self.desk.now_ms();
-        let claim = self.desk.holding(&self.collection, &task.item, now_ms)?;
-        Ok(Task {
+        Task {
             id: task.item.id.to_string(),
             title: task.data.title.clone(),
             status: task.item.status.clone(),
             lines,
-            lock: Lock::of(claim.as_ref(), actor, now_ms),
+            lock: Lock::of(claim, actor, now_ms),
             version: task.item.version,
             updated_at: Time(task.item.updated_at_ms),
             server_time: Time(now_ms),
-        })
+        }
     }
 }
 

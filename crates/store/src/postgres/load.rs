@@ -14,7 +14,7 @@ use super::connect::failure;
 use super::pipeline::{Pipeline, texts};
 use super::recent::{Mark, Recent, Rows};
 use super::rows::{decode, head, int, uint};
-use super::session::{Session, Typed, is_name_lost};
+use super::session::{PLAINLY, Session, Typed, is_name_lost};
 use super::{Options, Postgres, Shared};
 use crate::limits::{HEAD_AHEAD_MS, KNOWN_HEADS_MAX, LOAD_TRIES, TOLD_AGAIN_MS};
 use crate::{Error, Kept, Map, ReplyKey, Want};
@@ -323,6 +323,7 @@ pub(super) fn begin_sql(options: &Options) -> String {
     format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {lock_ms}; \
          SET LOCAL statement_timeout = {statement_ms}; SET LOCAL idle_in_transaction_session_timeout = {lock_ms}; \
+         {PLAINLY}; \
          SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"
     )
 }

@@ -15,6 +15,7 @@ use super::connect::failure;
 use super::load::policy;
 use super::pipeline::Pipeline;
 use super::rows::{decode, head, int, items_text, page, sealed, state_code, uint};
+use super::session::PLAINLY;
 use crate::limits::{EVENT_PAGE_BYTES, READER_WAIT_MS, READERS_WAITING_MAX};
 use crate::read::{Heard, Hints, Pulse, follows};
 use crate::{
@@ -117,10 +118,6 @@ impl Shared {
         }
     }
 }
-
-/// A search that collects places in a bitmap first never marks an index's entries whose rows are gone, and reads all
-/// of them each time until the table is vacuumed: every deadline of a claim that was released in time.
-pub(super) const PLAINLY: &str = "SET LOCAL enable_bitmapscan = off";
 
 async fn ask(
     client: &Client,
