@@ -82,10 +82,10 @@ impl Link {
         &self.label
     }
 
-    /// A connection, driven until it is dropped.
+    /// A connection, driven until it is dropped, by the runtime that it is made on.
     pub(super) async fn connect(&self) -> Result<Client, Error> {
         let (client, connection) = self.connect_to(&self.place).await?;
-        self.spawn(async move {
+        tokio::spawn(async move {
             // Whoever waits for an answer hears of it; for the operator one line is enough.
             if let Err(error) = connection.await {
                 tracing::warn!(%error, "a connection to the database ended");
@@ -116,11 +116,7 @@ impl Link {
 
     /// Waits on the caller's own thread, which may belong to another runtime.
     pub(super) fn wait<F: Future>(&self, future: F) -> F::Output {
-        match Handle::try_current().map(|handle| handle.runtime_flavor()) {
-            // Its other tasks go on elsewhere meanwhile.
-            Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(|| self.wait_here(future)),
-            _ => self.wait_here(future),
-        }
+        aside(|| self.wait_here(future))
     }
 
     /// No answer within the time of a statement and its locks: the connection is of no more use.
@@ -146,6 +142,14 @@ impl Link {
 
     fn handle(&self) -> &Handle {
         self.runtime.as_ref().expect("it lives as long as the link").handle()
+    }
+}
+
+/// Waits on a thread that may belong to a runtime: its other tasks go on elsewhere meanwhile.
+pub(super) fn aside<T>(wait: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(wait),
+        _ => wait(),
     }
 }
 
@@ -193,7 +197,11 @@ pub(super) fn failure(error: &tokio_postgres::Error) -> Error {
     if *code == SqlState::DISK_FULL {
         return Error::Full { path: "the database".into() };
     }
-    // A key that is there already: somebody writes who holds no lock.
+    // A row that was read under the lock is not there, or one is that was not: somebody writes who holds no lock.
+    if *code == SqlState::DIVISION_BY_ZERO {
+        let detail = "a row is gone that was there under the lock".to_owned();
+        return Error::Corrupt { path: "the database".into(), detail };
+    }
     if code.code().starts_with("23") {
         return Error::Corrupt { path: "the database".into(), detail: found.message().to_owned() };
     }

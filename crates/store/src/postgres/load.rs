@@ -11,7 +11,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::connect::failure;
-use super::pipeline::{Pipeline, texts};
+use super::pipeline::{Pipeline, numbers, texts};
 use super::recent::{Mark, Recent, Rows};
 use super::rows::{decode, head, int, uint};
 use super::session::{PLAINLY, Session, Typed, is_name_lost};
@@ -26,6 +26,8 @@ pub(super) struct Open {
     pub(super) clock_ms: i64,
     /// The timeline that is written, if that was asked.
     timeline: Option<String>,
+    /// The database is set to confirm what it may lose.
+    pub(super) forgets: bool,
     pub(super) rows: RefCell<Loaded>,
     /// The first thing that could not be read: nothing that was decided after it may be committed.
     pub(super) failed: RefCell<Option<Error>>,
@@ -52,18 +54,17 @@ pub(super) struct Held {
     pub(super) active: Option<Vec<u64>>,
 }
 
-/// Items, by the number 0, and the claims that last took them, each once: what is found by one search is not
-/// searched for again.
-pub(super) const ITEMS: &str = "WITH i AS MATERIALIZED (SELECT i.collection, i.claim, i.body \
+/// Items, by the number 0; claims that are asked for or that last took one of these items, each once; and policies, by
+/// the number -1. One statement, since each costs an answer of its own, and what is found by one search is not searched
+/// for again.
+pub(super) const ROWS: &str = "WITH i AS MATERIALIZED (SELECT i.collection, i.claim, i.body \
            FROM unnest($1, $2) AS w (collection, id) \
            JOIN tenure.items i ON i.collection = w.collection AND i.id = w.id) \
      SELECT i.collection, 0::bigint, i.body FROM i \
      UNION ALL SELECT c.collection, c.number, c.body \
-     FROM (SELECT DISTINCT i.collection, i.claim FROM i WHERE i.claim > 0) AS w \
-     JOIN tenure.claims c ON c.collection = w.collection AND c.number = w.claim";
-pub(super) const CLAIMS: &str = "SELECT c.collection, c.number, c.body \
-     FROM unnest($1, $2) AS w (collection, number) \
-     JOIN tenure.claims c ON c.collection = w.collection AND c.number = w.number";
+     FROM (SELECT i.collection, i.claim FROM i WHERE i.claim > 0 UNION SELECT * FROM unnest($3, $4)) AS w \
+     JOIN tenure.claims c ON c.collection = w.collection AND c.number = w.claim \
+     UNION ALL SELECT p.kind, -1, convert_to(p.body, 'UTF8') FROM tenure.policies p WHERE p.kind = ANY($5)";
 /// Holder by holder, which `OFFSET 0` makes sure of: a plan that was made on an empty table would rather read all
 /// that is held, by whomever, and look through it.
 pub(super) const OF_HOLDERS: &str = "SELECT c.collection, c.number, c.body, c.holder \
@@ -81,18 +82,18 @@ const MAKE_HEADS: &str = "INSERT INTO tenure.collections (collection, seq, hash,
 const LOCK_HEADS: &str = "SELECT collection, seq, hash, created_at_ms, at_ms, turn FROM tenure.collections \
      WHERE collection = ANY($1) ORDER BY collection FOR UPDATE";
 pub(super) const CLOCK: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
-/// And in which process of the server; never prepared, since that is what tells whether the others may be.
-const CLOCK_AND_PROCESS: &str =
-    "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, pg_backend_pid()";
+/// And in which process of the server, and whether what it confirms may be lost; never prepared, since that is what
+/// tells whether the others may be.
+const CLOCK_AND_PROCESS: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, \
+     pg_backend_pid(), current_setting('synchronous_commit') = 'off'";
 /// Asked in every batch: behind a pooler a connection outlives the database that it was made to.
 const CLOCK_AND_TIMELINE: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, \
-     pg_backend_pid(), left(pg_walfile_name(pg_current_wal_lsn()), 8)";
+     pg_backend_pid(), current_setting('synchronous_commit') = 'off', left(pg_walfile_name(pg_current_wal_lsn()), 8)";
 
 /// What most batches read, planned once for each connection.
 pub(super) const PREPARED: &[Typed] = &[
     (LOCK_HEADS, &[Type::TEXT_ARRAY]),
-    (ITEMS, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY]),
-    (CLAIMS, &[Type::TEXT_ARRAY, Type::INT8_ARRAY]),
+    (ROWS, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::INT8_ARRAY, Type::TEXT_ARRAY]),
     (OF_HOLDERS, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY]),
     (POLICIES, &[Type::TEXT_ARRAY]),
     (REPLIES, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::TEXT_ARRAY]),
@@ -147,19 +148,17 @@ impl<'a> Asked<'a> {
     /// Only what somebody asks for: an empty question costs as much as another.
     fn send(&'a self, pipeline: &mut Pipeline<'a>) -> Sent {
         let (mut sent, texts) = (Sent::default(), Type::TEXT_ARRAY);
-        if !self.items.0.is_empty() {
-            sent.items = Some(pipeline.len());
-            pipeline.typed(ITEMS, [(&self.items.0, texts.clone()), (&self.items.1, texts.clone())]);
-        }
-        if !self.claims.0.is_empty() {
-            sent.claims = Some(pipeline.len());
-            pipeline.typed(CLAIMS, [(&self.claims.0, texts.clone()), (&self.claims.1, Type::INT8_ARRAY)]);
+        let rows = !(self.items.0.is_empty() && self.claims.0.is_empty());
+        if rows {
+            sent.rows = Some(pipeline.len());
+            let (items, claims) = (&self.items, &self.claims);
+            ask_rows(pipeline, (&items.0, &items.1), (&claims.0, &claims.1), &self.kinds);
         }
         if !self.holders.0.is_empty() {
             sent.holders = Some(pipeline.len());
             pipeline.typed(OF_HOLDERS, [(&self.holders.0, texts.clone()), (&self.holders.1, texts.clone())]);
         }
-        if !self.kinds.is_empty() {
+        if !rows && !self.kinds.is_empty() {
             sent.policies = Some(pipeline.len());
             pipeline.typed(POLICIES, [(&self.kinds, texts.clone())]);
         }
@@ -173,11 +172,21 @@ impl<'a> Asked<'a> {
     }
 }
 
+/// Asks for items, claims and policies, column by column.
+pub(super) fn ask_rows<'a>(
+    pipeline: &mut Pipeline<'a>,
+    (places, ids): (&[&'a str], &[&'a str]),
+    (homes, claims): (&[&'a str], &[i64]),
+    kinds: &[&'a str],
+) {
+    let [places, ids, homes, kinds] = [places, ids, homes, kinds].map(|column| texts(column.iter().copied()));
+    pipeline.columns(ROWS, [places, ids, homes, numbers(claims.iter().copied()), kinds]);
+}
+
 /// Where in a pipeline the answers are.
 #[derive(Default)]
 struct Sent {
-    items: Option<usize>,
-    claims: Option<usize>,
+    rows: Option<usize>,
     holders: Option<usize>,
     policies: Option<usize>,
     replies: Option<usize>,
@@ -215,24 +224,23 @@ impl Postgres {
 
     fn try_begin(&mut self, keys: &BTreeSet<CollectionKey>, wants: &[Want]) -> Result<Open, Error> {
         let link = &self.shared.link;
-        let open_still = self.client.take().filter(|client| !client.is_closed());
+        let open_still = self.client.take().filter(|client| !client.is_over());
         let was_open = open_still.is_some();
         let mut client: Session = if let Some(client) = open_still {
             client
         } else {
             // What this connection believed to be there may be gone with its database.
             self.known.clear();
-            link.wait(link.connect())?.into()
+            Session::connect(link)?
         };
         // Out of here until the batch has ended well.
         let recent = keys.iter().filter_map(|key| Some((key.clone(), client.recent.take(key)?))).collect();
         let (known, lone, direct) = (&self.known, &self.lone, &self.shared.direct);
         let timeline = if self.raises { None } else { self.shared.timeline() };
-        let opened = link.wait(link.in_time(async {
-            client.prepare(direct).await;
-            open(&client, &link.options, keys, known, (timeline.is_some(), wants, lone), recent).await
-        }))?;
-        if opened.is_err() && was_open && client.is_closed() {
+        client.prepare(link, direct)?;
+        let opening = open(&client, &link.options, keys, known, (timeline.is_some(), wants, lone), recent);
+        let opened = client.wait(link.in_time(opening))?;
+        if opened.is_err() && was_open && client.is_over() {
             return Err(Error::Conflict { detail: "the connection had ended before it was used".to_owned() });
         }
         // Kept only now: after a failure the state of the transaction is nobody's to guess.
@@ -281,7 +289,7 @@ impl Postgres {
         let Some(open) = self.open.take() else { return Ok(()) };
         if let (false, Some(client)) = (open.rows.borrow().collections.is_empty(), &self.client) {
             let link = &self.shared.link;
-            let ended = link.wait(link.in_time(client.batch_execute("ROLLBACK")));
+            let ended = client.wait(link.in_time(client.batch_execute("ROLLBACK")));
             if !matches!(ended, Ok(Ok(()))) {
                 self.client = None;
             }
@@ -316,15 +324,14 @@ impl Shared {
     }
 }
 
-/// The statements that begin a transaction. Durability is what the database is set to, but never none.
+/// The statements that begin a transaction.
 pub(super) fn begin_sql(options: &Options) -> String {
     let Options { lock_ms, statement_ms, .. } = options;
     // A node that is gone or stuck lets go of its locks after the time that others wait for them.
     format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {lock_ms}; \
          SET LOCAL statement_timeout = {statement_ms}; SET LOCAL idle_in_transaction_session_timeout = {lock_ms}; \
-         {PLAINLY}; \
-         SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"
+         {PLAINLY}"
     )
 }
 
@@ -406,7 +413,8 @@ async fn open(
     }
     let clock_ms: i64 = clock.map_or(0, |row| row.get(0));
     let clock_ms = options.test_ms().unwrap_or(clock_ms);
-    let timeline = clock.filter(|_| tells_timeline).map(|row| row.get(2));
+    let timeline = clock.filter(|_| tells_timeline).map(|row| row.get(3));
+    let forgets = clock.is_some_and(|row| row.get(2));
     let mut loaded = Loaded::default();
     let (mut lasting, mut overtaken) = (Vec::new(), BTreeSet::new());
     if !names.is_empty() {
@@ -451,16 +459,13 @@ async fn open(
             }
         }
     }
-    Ok((Open { clock_ms, timeline, rows: loaded.into(), failed: None.into() }, lasting))
+    Ok((Open { clock_ms, timeline, forgets, rows: loaded.into(), failed: None.into() }, lasting))
 }
 
 impl Loaded {
     fn take(&mut self, sent: &Sent, answers: &[Vec<Row>]) -> Result<(), Error> {
-        if let Some(at) = sent.items {
-            self.take_items(&answers[at])?;
-        }
-        if let Some(at) = sent.claims {
-            self.take_claims(&answers[at])?;
+        if let Some(at) = sent.rows {
+            self.take_rows(&answers[at])?;
         }
         if let Some(at) = sent.holders {
             self.take_holders(&answers[at])?;
@@ -496,16 +501,20 @@ impl Loaded {
         }
     }
 
-    /// And the claims that came with them.
-    pub(super) fn take_items(&mut self, rows: &[Row]) -> Result<(), Error> {
-        let is_claim = |row: &&Row| row.get::<_, i64>(1) != 0;
-        for row in rows.iter().filter(|row| !is_claim(row)) {
+    /// Items, the claims that came with them, and policies.
+    pub(super) fn take_rows(&mut self, rows: &[Row]) -> Result<(), Error> {
+        let number = |row: &Row| row.get::<_, i64>(1);
+        for row in rows.iter().filter(|row| number(row) == 0) {
             let item: Arc<Item> = Arc::new(decode(row.get(2), "an item")?);
             if let Some(held) = self.collections.get_mut(row.get::<_, &str>(0)) {
                 held.rows.put_item(item.id.clone(), Some(item));
             }
         }
-        self.take_claims(rows.iter().filter(is_claim)).map(drop)
+        for row in rows.iter().filter(|row| number(row) < 0) {
+            let body = std::str::from_utf8(row.get(2)).map_err(|_| super::rows::damaged("a policy"))?;
+            self.policies.insert(Arc::from(row.get::<_, &str>(0)), Some(policy(body)?));
+        }
+        self.take_claims(rows.iter().filter(|row| number(row) > 0)).map(drop)
     }
 
     /// Answers the numbers, in the order of the rows.

@@ -20,6 +20,7 @@
 //! Nothing is set for a session, and statements are prepared by name only where no pooler is between
 //! (`session`): PgBouncer in transaction mode works.
 
+mod columns;
 mod commit;
 mod connect;
 mod due;
@@ -214,7 +215,9 @@ impl Postgres {
         };
         let shared = Arc::new(shared);
         history::begin(&shared, &client)?;
-        Ok(Self { client: Some(client.into()), ..Self::of(shared) })
+        // Before the first one ends: whoever is about to move the database must see that somebody is there.
+        let session = Session::connect(&shared.link)?;
+        Ok(Self { client: Some(session), ..Self::of(shared) })
     }
 
     fn of(shared: Arc<Shared>) -> Self {

@@ -10,7 +10,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
-use super::commit::Columns;
+use super::columns::{Columns, Was};
 use super::connect::{Link, failure};
 use super::load::{lock, policy};
 use super::pipeline::Pipeline;
@@ -346,9 +346,14 @@ impl Target for DatabaseTarget {
         let mut columns = Columns::default();
         let mut new = Vec::new();
         if let Some((key, head)) = &head {
-            columns.items =
-                items.into_iter().map(|item| ((key.clone(), item.id.clone()), Some(item))).collect();
-            columns.claims = claims.into_iter().map(|claim| ((key.clone(), claim.number), claim)).collect();
+            columns.items = items
+                .into_iter()
+                .map(|item| ((key.clone(), item.id.clone()), (Was::Unknown, Some(item))))
+                .collect();
+            columns.claims = claims
+                .into_iter()
+                .map(|claim| ((key.clone(), claim.number), (Was::Unknown, claim)))
+                .collect();
             columns.events = events.into_iter().map(|sealed| (key.clone(), sealed)).collect();
             if let Some(head) = head {
                 columns.heads.insert(key.clone(), head.clone());
@@ -362,7 +367,7 @@ impl Target for DatabaseTarget {
         if !new.is_empty() {
             lock(&mut pipeline, &new, &new);
         }
-        columns.put(&mut pipeline, self.bounds.high_water_ms);
+        columns.put(&mut pipeline, self.bounds.high_water_ms, None);
         pipeline.plain("COMMIT");
         self.session.wait(pipeline.run()).map(drop)
     }

@@ -4,17 +4,25 @@
 //! is safe: a name means something in one process of the server only. Behind a pooler a transaction may run in
 //! another process, so each load asks in which one it is. In another than expected nothing is decided, and
 //! from then on nothing is prepared by name.
+//!
+//! Whoever waits for an answer moves the bytes itself: a batch has some ten answers, and another thread would have to
+//! wake for each of them, only to wake the one that waits. Nobody looks at the connection in between.
 
+use std::future::Future;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Handle, Runtime};
 
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Statement};
 
+use super::connect::{Link, aside};
 use super::recent::Recents;
-use super::{commit, load};
-use crate::Map;
+use super::{columns, load};
+use crate::{Error, Map};
 
 /// A statement and the types of its parameters.
 pub(super) type Typed = (&'static str, &'static [Type]);
@@ -33,6 +41,8 @@ pub(super) const PLAINLY: &str = "SET LOCAL enable_bitmapscan = off";
 #[derive(Debug)]
 pub(super) struct Session {
     client: Client,
+    /// `None` only while it is dropped; the connection ends with it.
+    runtime: Option<Runtime>,
     prepared: Option<Prepared>,
     /// What was read and written on it.
     pub(super) recent: Recents,
@@ -59,13 +69,58 @@ impl Deref for Session {
     }
 }
 
-impl From<Client> for Session {
-    fn from(client: Client) -> Self {
-        Self { client, prepared: None, recent: Recents::default() }
+impl Drop for Session {
+    fn drop(&mut self) {
+        // Perhaps on a thread that must not wait.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 
 impl Session {
+    pub(super) fn connect(link: &Link) -> Result<Self, Error> {
+        Self::connect_within(link, Duration::MAX)
+    }
+
+    /// The same, or not at all after this time.
+    pub(super) fn connect_within(link: &Link, limit: Duration) -> Result<Self, Error> {
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(|source| Error::Io {
+            path: "the database".into(),
+            doing: "wait for",
+            source,
+        })?;
+        let connect = || runtime.block_on(async { tokio::time::timeout(limit, link.connect()).await });
+        // A store may be opened on a thread that drives a runtime, which then cannot drive this one.
+        let connected = match Handle::try_current() {
+            Ok(_) => {
+                std::thread::scope(|scope| scope.spawn(connect).join()).expect("connecting does not panic")
+            }
+            Err(_) => connect(),
+        };
+        let late = |_| Error::Away { detail: "it did not answer in time".to_owned() };
+        let client = connected.map_err(late)??;
+        Ok(Self { client, runtime: Some(runtime), prepared: None, recent: Recents::default() })
+    }
+
+    /// Waits on the caller's own thread, and moves what comes and goes meanwhile. Not for a thread that drives a runtime
+    /// alone: an engine's lanes have threads of their own.
+    pub(super) fn wait<F: Future>(&self, future: F) -> F::Output {
+        let runtime = self.runtime.as_ref().expect("it lives as long as the session");
+        aside(|| runtime.block_on(future))
+    }
+
+    /// Whether it has ended: looks first, since nobody did while it was idle.
+    pub(super) fn is_over(&self) -> bool {
+        self.wait(async {
+            // To hear of it, to read it, and to end.
+            for _ in 0..3 {
+                tokio::task::yield_now().await;
+            }
+        });
+        self.client.is_closed()
+    }
+
     pub(super) fn prepared(&self) -> Option<&Prepared> {
         self.prepared.as_ref()
     }
@@ -76,19 +131,24 @@ impl Session {
     }
 
     /// Prepares what batches consist of, if nobody has found a pooler yet. Without it everything works, too.
-    pub(super) async fn prepare(&mut self, direct: &AtomicBool) {
-        if self.prepared.is_none() && direct.load(Ordering::Acquire) {
-            match prepare(&self.client).await {
-                Ok(prepared) => self.prepared = Some(prepared),
-                Err(error) => {
-                    if is_name_lost(&error) {
-                        direct.store(false, Ordering::Release);
-                    }
-                    // A connection that is gone is found out by what comes next.
-                    let _ = self.client.batch_execute("ROLLBACK").await;
-                }
-            }
+    pub(super) fn prepare(&mut self, link: &Link, direct: &AtomicBool) -> Result<(), Error> {
+        if self.prepared.is_some() || !direct.load(Ordering::Acquire) {
+            return Ok(());
         }
+        let prepared = self.wait(link.in_time(async {
+            let prepared = prepare(&self.client).await;
+            if prepared.is_err() {
+                // A connection that is gone is found out by what comes next.
+                let _ = self.client.batch_execute("ROLLBACK").await;
+            }
+            prepared
+        }))?;
+        match prepared {
+            Ok(prepared) => self.prepared = Some(prepared),
+            Err(error) if is_name_lost(&error) => direct.store(false, Ordering::Release),
+            Err(_) => {}
+        }
+        Ok(())
     }
 
     /// Whether the statements' names mean here what they should.
@@ -102,7 +162,7 @@ async fn prepare(client: &Client) -> Result<Prepared, tokio_postgres::Error> {
     client.batch_execute("BEGIN").await?;
     let pid = client.query_typed_one("SELECT pg_backend_pid()", &[]).await?.get(0);
     let mut statements = Map::default();
-    for (sql, types) in load::PREPARED.iter().chain(commit::PREPARED) {
+    for (sql, types) in load::PREPARED.iter().chain(columns::PREPARED) {
         statements.insert(*sql, client.prepare_typed(sql, types).await?);
     }
     client.batch_execute("COMMIT").await?;

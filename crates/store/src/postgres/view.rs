@@ -12,7 +12,7 @@ use tokio_postgres::types::Type;
 
 use super::Postgres;
 use super::connect::failure;
-use super::load::{CLAIMS, Held, ITEMS, Loaded, OF_HOLDERS, Open, POLICIES, REPLIES};
+use super::load::{Held, Loaded, OF_HOLDERS, Open, POLICIES, REPLIES, ask_rows};
 use super::pipeline::Pipeline;
 use super::rows::int;
 use super::session::Session;
@@ -65,7 +65,7 @@ impl<'a> PostgresView<'a> {
             return;
         }
         let link = &self.store.shared.link;
-        let answers = link.wait(link.in_time(sent));
+        let answers = self.client.wait(link.in_time(sent));
         let answers = answers.and_then(|answers| answers.map_err(|error| failure(&error)));
         let taken = answers.and_then(|answers| take(&mut self.open.rows.borrow_mut(), &answers));
         if let Err(error) = taken {
@@ -87,21 +87,20 @@ impl<'a> PostgresView<'a> {
         let names: Vec<&str> = ids.iter().map(ItemId::as_str).collect();
         let keys = vec![key.as_str(); names.len()];
         let mut pipeline = Pipeline::on(self.client);
-        pipeline.typed(ITEMS, [(&keys, Type::TEXT_ARRAY), (&names, Type::TEXT_ARRAY)]);
+        ask_rows(&mut pipeline, (&keys, &names), (&[], &[]), &[]);
         self.fetch(pipeline.run(), |loaded, answers| {
             if let Some(held) = loaded.collections.get_mut(key) {
                 for id in &ids {
                     held.rows.miss_item(id);
                 }
             }
-            loaded.take_items(&answers[0])
+            loaded.take_rows(&answers[0])
         });
     }
 
     fn fetch_claim(&self, key: &CollectionKey, number: u64) {
-        let (keys, numbers) = (vec![key.as_str()], vec![int(number)]);
         let mut pipeline = Pipeline::on(self.client);
-        pipeline.typed(CLAIMS, [(&keys, Type::TEXT_ARRAY), (&numbers, Type::INT8_ARRAY)]);
+        ask_rows(&mut pipeline, (&[], &[]), (&[key.as_str()], &[int(number)]), &[]);
         self.fetch(pipeline.run(), |loaded, answers| {
             if let Some(held) = loaded.collections.get_mut(key) {
                 held.rows.miss_claim(number);

@@ -214,3 +214,25 @@ fn i02_after_a_takeover_that_lost_commits_no_token_repeats() {
     let next = get(&mut other, "lock/a", "three");
     assert_eq!((other.epoch(), next), (epoch, events.last().map_or(0, |last| last.event.seq) + 1));
 }
+
+/// Nobody looks at a writer's connection while it is idle; whoever comes next must not pay for that.
+#[test]
+fn e09_a_connection_that_ended_while_it_was_idle_refuses_nobody() {
+    let server = Server::shared();
+    let url = server.database();
+    let mut store = Postgres::open(&url, &Options::default()).expect("opens");
+    for item in ["one", "two", "three"] {
+        run(&mut store, &[acquire("lock/a", "ana", &[item])])
+            .expect("commits")
+            .remove(0)
+            .expect("is granted");
+        server.run(
+            "postgres",
+            &format!(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{}'",
+                name_of(&url)
+            ),
+        );
+        server.gone(&url);
+    }
+}

@@ -115,3 +115,25 @@ fn e09_a_heartbeat_on_another_node_is_seen_within_the_same_millisecond() {
         assert_eq!(is_new, is_counted, "the control: without the turn it would be missed");
     }
 }
+
+/// A row that was read under the lock and is gone all the same: somebody writes who holds no lock.
+#[test]
+fn i14_a_batch_that_changes_a_row_which_is_gone_leaves_nothing_behind() {
+    let server = Server::shared();
+    for lost in ["items", "claims"] {
+        let url = server.database();
+        let name = url.rsplit('/').next().expect("a name");
+        let mut store = Postgres::open(&url, &Options::default()).expect("opens");
+        let claim = settle(&mut store);
+        let head = || server.ask(name, "SELECT seq || ' ' || turn FROM tenure.collections");
+        server.run(name, &format!("DELETE FROM tenure.{lost}"));
+        let before = head();
+        let asked = match lost {
+            "items" => acquire(PLACE, "ana", &["two"]),
+            _ => command(PLACE, "ana", Verb::Release { claim: claim.number }),
+        };
+        let error = run(&mut store, &[asked]).expect_err("nothing is committed");
+        assert!(matches!(error, Error::Corrupt { .. }), "{error}");
+        assert_eq!(head(), before, "{lost}");
+    }
+}

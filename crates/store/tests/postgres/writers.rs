@@ -236,3 +236,24 @@ fn e09_a_page_of_events_is_bounded_by_its_bytes() {
     }
     assert_eq!((seen, pages), (321, 2));
 }
+
+#[test]
+fn i11_a_database_that_is_set_to_forget_keeps_what_it_confirms() {
+    let server = Server::shared();
+    for (set, kept) in [("off", "on"), ("local", "local")] {
+        let url = server.database();
+        let name = url.rsplit('/').next().expect("a name");
+        server.run(name, &format!("ALTER DATABASE {name} SET synchronous_commit = {set}"));
+        let mut store = Postgres::open(&url, &Options::default()).expect("opens");
+        server.run(
+            name,
+            "CREATE TABLE public.said (how text); \
+             CREATE FUNCTION public.say() RETURNS trigger LANGUAGE plpgsql AS \
+             $$ BEGIN INSERT INTO public.said VALUES (current_setting('synchronous_commit')); RETURN NEW; END $$; \
+             CREATE TRIGGER say AFTER INSERT ON tenure.batches FOR EACH ROW EXECUTE FUNCTION public.say()",
+        );
+        run(&mut store, &[acquire("lock/a", "ana", &["one"])]).expect("commits");
+        let said = server.ask(name, "SELECT string_agg(DISTINCT how, ' ') FROM public.said");
+        assert_eq!(said.as_deref(), Some(kept), "{set}");
+    }
+}
