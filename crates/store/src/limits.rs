@@ -11,10 +11,14 @@ pub const SEGMENTS_MAX: usize = 16;
 /// Segments that stay on disk to be used again; what a burst needed beyond them is given back.
 pub const SEGMENTS_KEPT: usize = 4;
 
-/// Journal bytes after which a fold begins at once. More in one fold merges more writes of one row.
+/// Committed bytes after which a fold begins at once. More in one fold merges more writes of one row.
 pub const FOLD_BYTES: u64 = 32 << 20;
-/// The longest that a commit waits to be folded while the server is quiet. It bounds the replay.
-pub const FOLD_AFTER_MS: u64 = 1_000;
+/// The longest that a commit waits to be folded while the server is quiet. It bounds the replay. A fold's
+/// syncs hold up the journal's, so they should be rare.
+pub const FOLD_AFTER_MS: u64 = 3_000;
+/// Pages (of 8 KiB) in the archive's log after which they are moved into its file: a page once instead of with
+/// each fold. It bounds the log, to 100 MB beyond one fold while nobody reads an old state of it.
+pub const CHECKPOINT_PAGES: u32 = 12_800;
 /// The longest pause between two tries of a fold that found no room.
 pub const FOLD_RETRY_MS_MAX: u64 = 10_000;
 

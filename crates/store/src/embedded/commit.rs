@@ -94,10 +94,6 @@ impl<D: Disk, A: Archive> Embedded<D, A> {
         }
         Ok(found)
     }
-
-    fn pending(&self, number: u64, batch: Batch) -> Pending {
-        Pending { number, at_ms: batch.at_ms, entries: batch.entries, bytes: self.journal.staged_bytes() }
-    }
 }
 
 impl<D: Disk, A: Archive> Store for Embedded<D, A> {
@@ -116,6 +112,7 @@ impl<D: Disk, A: Archive> Store for Embedded<D, A> {
     fn commit(&mut self, batch: Batch) -> Result<(), Error> {
         self.folder.check()?;
         self.journal.stage(|record| wire::encode(&batch, record))?;
+        let bytes = self.journal.staged_bytes();
         while let Room::AfterFoldOf(number) = self.journal.make_room(self.folder.folded_through())? {
             self.folder.fold_through(number)?;
         }
@@ -125,14 +122,14 @@ impl<D: Disk, A: Archive> Store for Embedded<D, A> {
             self.live.write().apply(expected, &batch);
         }
         if self.faults.fold_before_sync {
-            self.folder.fold_early(self.pending(expected, batch.clone()))?;
+            self.folder.fold_early(Pending::new(expected, batch.clone(), bytes))?;
         }
         let number = self.journal.write()?;
         if !self.faults.show_before_sync {
             self.live.write().apply(number, &batch);
         }
         if !self.faults.fold_before_sync {
-            self.folder.push(self.pending(number, batch));
+            self.folder.push(Pending::new(number, batch, bytes));
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use super::kept::KeptKeys;
 use super::live::Live;
 use super::options::{Fold, Options};
 use crate::limits::FOLD_RETRY_MS_MAX;
-use crate::{Entry, Error, Kept};
+use crate::{Batch, Entry, Error, Kept};
 
 /// The owner's handle.
 pub(crate) struct Folder<A: Archive> {
@@ -47,7 +47,7 @@ struct Queue {
     /// A group that was replayed at start, or whose fold failed. It comes first.
     group: Option<Group>,
     batches: VecDeque<Pending>,
-    /// Journal bytes of the batches.
+    /// Bytes of the batches.
     bytes: u64,
     /// Somebody waits for the fold.
     hurry: bool,
@@ -66,8 +66,15 @@ pub(crate) struct Pending {
     pub(crate) number: u64,
     pub(crate) at_ms: i64,
     pub(crate) entries: Vec<Entry>,
-    /// Its bytes in the journal.
+    /// Its bytes, without what fills a page of the journal: many small ones are folded as rarely as few
+    /// large ones.
     pub(crate) bytes: u64,
+}
+
+impl Pending {
+    pub(crate) fn new(number: u64, batch: Batch, bytes: u64) -> Self {
+        Self { number, at_ms: batch.at_ms, entries: batch.entries, bytes }
+    }
 }
 
 impl<A: Archive> Folder<A> {
@@ -239,7 +246,12 @@ impl<A: Archive> Work<A> {
         let folded = archive.fold(&group);
         if folded.is_ok() {
             let unfolded_at_ms = self.queue.lock().batches.front().map(|batch| batch.at_ms);
-            self.live.write().folded(&group, unfolded_at_ms);
+            let dropped = self.live.write().folded(&group, unfolded_at_ms);
+            drop(dropped);
+            // A lock for each: commits come in between.
+            for (place, chunk) in group.kept_places() {
+                self.live.write().kept.folded(place, &chunk.ids);
+            }
             self.folded_through.store(group.through, Ordering::Release);
         }
         let batches = group.batches;

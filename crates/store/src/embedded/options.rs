@@ -13,7 +13,7 @@ pub struct Options {
     pub segments_kept: usize,
     /// Who folds.
     pub fold: Fold,
-    /// Journal bytes after which a fold begins at once.
+    /// Committed bytes after which a fold begins at once.
     pub fold_bytes: u64,
     /// The longest that a batch waits to be folded.
     pub fold_after_ms: u64,

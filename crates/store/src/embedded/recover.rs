@@ -204,7 +204,10 @@ impl Replay {
         self.put_back();
         let group = std::mem::take(&mut self.group);
         archive.fold(&group)?;
-        self.live.folded(&group, None);
+        drop(self.live.folded(&group, None));
+        for (place, chunk) in group.kept_places() {
+            self.live.kept.folded(place, &chunk.ids);
+        }
         self.live.forget_ended();
         Ok(())
     }

@@ -12,6 +12,7 @@ use super::sqlite_read::SqliteReader;
 use super::{Archive, FILE_NAME, Loaded, sqlite_fold, sqlite_load};
 use crate::Error;
 use crate::embedded::disk::{Disk, RealDisk};
+use crate::limits::CHECKPOINT_PAGES;
 
 /// The newest form of the archive that this program knows.
 pub(crate) const ARCHIVE_FORMAT: u32 = 1;
@@ -114,7 +115,7 @@ impl SqliteArchive {
         archive.prepare(is_new).map_err(|error| sqlite_error(&archive.path, "open", error))??;
         // What the log has may be in the system's memory only, where the process before died before its
         // sync; segments will be used again on the strength of it.
-        archive.checkpoint("TRUNCATE")?;
+        archive.checkpoint()?;
         // Even if it was there: whoever made it may have died before its name was safe.
         RealDisk.sync_dir(dir).map_err(|source| Error::SyncFailed { path: dir.to_owned(), source })?;
         Ok(archive)
@@ -133,8 +134,8 @@ impl SqliteArchive {
     }
 
     /// Syncs the log and moves what it has into the file. Where there is no room for that, the log keeps it.
-    fn checkpoint(&self, how: &str) -> Result<(), Error> {
-        let moved = self.connection.query_row(&format!("PRAGMA wal_checkpoint({how})"), [], |_| Ok(()));
+    fn checkpoint(&self) -> Result<(), Error> {
+        let moved = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         moved.or_else(|error| match sqlite_error(&self.path, "checkpoint", error) {
             Error::Full { .. } | Error::Away { .. } => Ok(()),
             error => Err(error),
@@ -151,7 +152,9 @@ impl SqliteArchive {
         connection.pragma_update(None, "journal_mode", "WAL")?;
         // A commit is synced: the journal's segments are used again on the strength of it.
         connection.pragma_update(None, "synchronous", "FULL")?;
-        connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+        // The batches are safe in the log; moving them on is only tidiness, and two folds that wrote one page are
+        // moved as one. What cannot be moved now is tried again with the next fold.
+        connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
         connection.pragma_update(None, "cache_size", -65_536)?;
         connection.pragma_update(None, "temp_store", "MEMORY")?;
         let format: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -183,9 +186,7 @@ impl Archive for SqliteArchive {
 
     fn fold(&mut self, group: &Group) -> Result<(), Error> {
         sqlite_fold::fold(&mut self.connection, &self.path, group)
-            .map_err(|error| sqlite_error(&self.path, "fold", error))??;
-        // The batches are safe in the log from here on; moving them on is only tidiness.
-        self.checkpoint("PASSIVE")
+            .map_err(|error| sqlite_error(&self.path, "fold", error))?
     }
 
     fn reader(&self) -> SqliteReader {
