@@ -53,7 +53,7 @@ pub const STEPS: &[Step] = &[
     step("postgres", "the applications behave over PostgreSQL as they do in memory", Action::OverPostgres(&["test", "--workspace", "--locked", "--test", "applications"])).needs(&["pg_ctlcluster"]),
     step("schemathesis", "the API answers as its document says", Action::Schemathesis).needs(&["python3"]),
     step("web", "types, logic and SDK of what browsers get", Action::Web).needs(&["npm"]),
-    step("browser", "people at two browsers come through every page", Action::Browser).needs(&["chromium", "npm"]),
+    step("browser", "people at two browsers come through every page", Action::Browser).needs(&["chromium-headless-shell", "npm"]),
     step("drills", "the server is killed, paused, out of room and under a wrong clock, and keeps its word", Action::Drills).needs(&["faketime"]),
     step("docs", "every command in the documents works", Action::Docs).needs(&["curl", "jq", "npm", "sqlite3"]),
     step("package", "a Debian package has what it needs", Action::Package).needs(&["dpkg-deb"]),

@@ -23,7 +23,8 @@ pub struct Tool {
 pub const TOOLS: &[Tool] = &[
     Tool { command: "git", package: "git", proof: &[] },
     Tool { command: "npm", package: "npm", proof: &[] },
-    Tool { command: "chromium", package: "chromium", proof: &["--version"] },
+    // Without the windows of a whole browser, which take as much of the processor as the pages.
+    Tool { command: "chromium-headless-shell", package: "chromium-headless-shell", proof: &["--version"] },
     Tool { command: "nginx", package: "nginx-light", proof: &["-v"] },
     Tool { command: "strace", package: "strace", proof: &[] },
     Tool { command: "valgrind", package: "valgrind", proof: &[] },

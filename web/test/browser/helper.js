@@ -28,7 +28,7 @@ export const PHONE = { width: 390, height: 844 };
 export const DESK = { width: 1440, height: 900 };
 
 const TENURE = process.env.TENURE_BIN ?? fileURLToPath(new URL('../../../target/debug/tenure', import.meta.url));
-const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
+const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium-headless-shell';
 const FAILED = fileURLToPath(new URL('failed/', import.meta.url));
 /** Longer than anything should take on a busy machine. */
 const PATIENCE_MS = 20_000;
@@ -123,6 +123,18 @@ export class Person {
     const page = await this.context.newPage();
     await page.goto(path);
     return page;
+  }
+
+  /** Pages that are opened from here on have a clock that is off. @param {number} minutes */
+  async clockOff(minutes) {
+    await this.context.addInitScript((ms) => {
+      const real = Date.now.bind(Date);
+      const Real = Date;
+      globalThis.Date = class extends Real {
+        constructor(...given) { if (given.length === 0) super(real() + ms); else super(...given); }
+        static now() { return real() + ms; }
+      };
+    }, minutes * 60_000);
   }
 
   /** From here on an error like this is part of the journey: a refusal, a cut. @param {RegExp} pattern */

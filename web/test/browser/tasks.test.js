@@ -2,19 +2,11 @@
 
 import assert from 'node:assert/strict';
 
-import { DESK, LANGUAGES, PHONE, axe, axeIn, eventually, fits, journey } from './helper.js';
-
-/** A task that can be processed, of its own for each journey. */
-async function readyTask(api, title, lines = [{ product: `p-${Date.now()}`, mode: 'quantity', quantity: 5, direction: 'in' }]) {
-  const { id } = await api.ask('POST', '/tasks', { title, lines });
-  await api.ask('POST', `/tasks/${id}/ready`, {});
-  return id;
-}
+import { axe, eventually, journey } from './helper.js';
+import { mode, pathOf, readyTask } from './tasks.js';
 
 // Times are short where one has to run out, but not so short that a busy machine misses what happens in between.
 
-const pathOf = (id) => `/app/tasks/${id}`;
-const mode = (page, wanted) => page.locator(`.task[data-mode=${wanted}]`).waitFor();
 const press = (page, name) => page.getByRole('button', { name, exact: true }).click();
 const quantity = (page, line = 1) => page.locator(`.line:nth-child(${line}) [data-field=count] input`);
 
@@ -281,15 +273,7 @@ journey('t23_a_cut_network_loses_no_update', async ({ person }) => {
 for (const shift of [-10, 10]) {
   journey(`e07_a_page_whose_clock_is_off_by_${shift}_minutes_counts_right`, async ({ person }) => {
     const ana = await person('ana');
-    await ana.context.addInitScript((ms) => {
-      const real = Date.now.bind(Date);
-      const Real = Date;
-      // eslint-disable-next-line no-global-assign
-      globalThis.Date = class extends Real {
-        constructor(...given) { if (given.length === 0) super(real() + ms); else super(...given); }
-        static now() { return real() + ms; }
-      };
-    }, shift * 60_000);
+    await ana.clockOff(shift);
     const id = await readyTask(ana.api, `Off by ${shift}`);
     const page = await ana.open(pathOf(id));
     await press(page, 'Process');
@@ -373,62 +357,6 @@ journey('a_new_task_from_draft_to_ready_by_keyboard', async ({ person }) => {
   await page.keyboard.press('Enter');
   await mode(page, 'mine');
 });
-
-for (const language of LANGUAGES) {
-  journey(`t24_every_page_in_${language}`, async ({ person }) => {
-    for (const [viewport, theme] of [[DESK, 'dark'], [PHONE, 'light']]) {
-      const ana = await person('ana', { language, viewport, theme });
-      const bruno = await person('bruno', { language, viewport, theme });
-      const id = await readyTask(ana.api, `In ${language}`);
-      const page = await ana.open('/app/tasks?show=all');
-      await page.locator('tbody tr').first().waitFor();
-      await page.locator('tenure-live[state=live]').waitFor();
-      assert.equal(await page.evaluate(() => document.documentElement.lang), language);
-      await axeIn(page, language);
-      await fits(page);
-      await page.goto(pathOf(id));
-      await page.locator('.foot .primary').filter({ visible: true }).click();
-      await mode(page, 'mine');
-      await axeIn(page, language);
-      await fits(page);
-      const other = await bruno.open(pathOf(id));
-      await mode(other, 'other');
-      await axeIn(other, language);
-      await fits(other);
-      await page.close();
-    }
-  });
-}
-
-for (const language of LANGUAGES) {
-  journey(`t24_idle_and_uncertain_in_${language}`, async ({ person, admin }) => {
-    // Long enough to look at the page between the first sign of idleness and the end.
-    await admin.policy('task', { ttl_ms: 600_000, idle_guard_ms: 1_000 });
-    for (const [viewport, theme] of [[DESK, 'light'], [PHONE, 'dark']]) {
-      const [ana, bruno] = [await person('ana', { language, viewport, theme }), await person('bruno', { language, viewport, theme })];
-      ana.expect(/ERR_INTERNET_DISCONNECTED|WebSocket|Failed to load/);
-      const id = await readyTask(ana.api, `Quiet in ${language}`);
-      const page = await ana.open(pathOf(id));
-      await page.locator('.foot .primary').filter({ visible: true }).click();
-      await mode(page, 'mine');
-      const other = await bruno.open(pathOf(id));
-      await mode(other, 'other');
-      await page.locator('tenure-banner[state=idle]').waitFor();
-      await axeIn(page, language);
-      await fits(page);
-      // Out of the browser's cache, and nobody answers: nobody can tell whose it is.
-      await ana.context.setOffline(true);
-      await page.evaluate(() => { dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true })); });
-      await mode(page, 'uncertain');
-      assert.equal(await page.locator('.line input').count(), 0, 'read-only until we know');
-      await axeIn(page, language);
-      await fits(page);
-      await ana.context.setOffline(false);
-      await page.locator('.task:not([data-mode=uncertain])').waitFor();
-      await page.close();
-    }
-  });
-}
 
 journey('the_pages_policy_allows_nothing_unsafe', async ({ base }) => {
   const answer = await fetch(`${base}/app/tasks`);
