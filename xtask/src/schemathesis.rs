@@ -92,7 +92,9 @@ impl Server {
         for group in ["READ", "WRITE", "STREAM", "ADMIN", "SIGN_IN"] {
             command.env(format!("TENURE_RATES_{group}_PER_SECOND"), "0");
         }
-        command.env("TENURE_RATES_RESERVE_PER_MINUTE", "0");
+        for group in ["RESERVE", "AMEND"] {
+            command.env(format!("TENURE_RATES_{group}_PER_MINUTE"), "0");
+        }
         let mut process = command.spawn().map_err(|error| format!("could not start the server: {error}"))?;
         let output = process.stdout.take();
         let (sender, told) = mpsc::channel();

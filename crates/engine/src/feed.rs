@@ -411,6 +411,26 @@ impl Subscription {
         self.cursor
     }
 
+    /// Another one at the same place, for somebody who reads on for many.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Self {
+            key: self.key.clone(),
+            reader: self.reader.clone(),
+            channel: self.channel.clone(),
+            newest: self.newest.clone(),
+            cursor: self.cursor,
+            first: self.first.clone(),
+            catching_up: self.catching_up,
+            looked_for: self.looked_for,
+        }
+    }
+
+    /// The reader has been given everything up to this number by somebody else's subscription.
+    pub fn skip_to(&mut self, cursor: u64) {
+        self.cursor = self.cursor.max(cursor);
+    }
+
     fn deliver(&mut self, events: Vec<Arc<Sealed>>) -> Delivery {
         if let Some(last) = events.last() {
             self.cursor = last.event.seq;

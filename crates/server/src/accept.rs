@@ -30,10 +30,20 @@ use crate::limits::{HEADERS_BYTES_MAX, HEADERS_MAX, HEADERS_TIME_MAX, READ_BYTES
 use crate::line::Line;
 use crate::metrics::{Metrics, Open};
 use crate::net::{Network, counted};
+use crate::short::{Shield, Short};
 use crate::tls::Tls;
 
 /// How long to wait when the system has no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What a connection can reach.
+#[derive(Clone)]
+pub(crate) struct Routes {
+    /// All of it, behind the shield.
+    pub(crate) router: Router,
+    /// For what goes the short way.
+    pub(crate) shield: Arc<Shield>,
+}
 
 /// The limits of connections.
 #[derive(Clone, Debug)]
@@ -66,7 +76,7 @@ impl Default for Limits {
 /// Serves connections until `stop` says so; then stops accepting, finishes what is in flight, and returns.
 pub(crate) async fn run(
     listener: TcpListener,
-    router: Router,
+    routes: Routes,
     tls: Option<Tls>,
     limits: Limits,
     metrics: Metrics,
@@ -99,7 +109,7 @@ pub(crate) async fn run(
         // Answers are small and whole; waiting for more to send only delays them.
         let _ = stream.set_nodelay(true);
         let stream = Counted::new(stream, counting, metrics.connection());
-        let served = serve(stream, peer, router.clone(), tls.clone(), limits.headers_time, stop.clone());
+        let served = serve(stream, peer, routes.clone(), tls.clone(), limits.headers_time, stop.clone());
         tokio::spawn(served);
     }
     drop(listener);
@@ -111,16 +121,24 @@ pub(crate) async fn run(
 }
 
 async fn serve(
-    stream: Counted,
+    mut stream: Counted,
     peer: SocketAddr,
-    router: Router,
+    Routes { router, shield }: Routes,
     tls: Option<Tls>,
     headers_time: Duration,
-    stop: watch::Receiver<bool>,
+    mut stop: watch::Receiver<bool>,
 ) {
-    let line = Line::new(&stream.stream);
+    let line = Line::new(&stream.stream, tls.is_some());
     match tls {
-        None => speak(stream, (Connection { peer, is_tls: false }, line), router, headers_time, stop).await,
+        None => {
+            let connection = Connection { peer, is_tls: false };
+            let short = Short { shield: &shield, connection, line: &line, idle_time: headers_time };
+            // In a box, which is gone when hyper takes over: most connections stay long after that.
+            if let Some(unread) = Box::pin(short.run(&mut stream, &mut stop)).await {
+                stream.unread = unread;
+                speak(stream, (connection, line), router, headers_time, stop).await;
+            }
+        }
         Some(tls) => {
             let connection = Connection { peer, is_tls: true };
             match tokio::time::timeout(headers_time, tls.acceptor().accept(stream)).await {
@@ -153,6 +171,8 @@ async fn speak(
     let serving = builder.serve_connection(TokioIo::new(stream), service).with_upgrades();
     let mut serving = pin!(serving);
     let served = tokio::select! {
+        // What was read already is answered, although the server stops.
+        biased;
         served = serving.as_mut() => served,
         () = told(&mut stop) => {
             serving.as_mut().graceful_shutdown();
@@ -234,6 +254,8 @@ impl Drop for Counting {
 struct Counted {
     /// Shared with those who want to know when the other end leaves.
     stream: Arc<TcpStream>,
+    /// What was read of it already, to be read again.
+    unread: Vec<u8>,
     _counting: Counting,
     _open: Open,
     /// Runs while a write waits.
@@ -242,7 +264,7 @@ struct Counted {
 
 impl Counted {
     fn new(stream: TcpStream, counting: Counting, open: Open) -> Self {
-        Self { stream: Arc::new(stream), _counting: counting, _open: open, stalled: None }
+        Self { stream: Arc::new(stream), unread: Vec::new(), _counting: counting, _open: open, stalled: None }
     }
 
     fn watch<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -260,10 +282,16 @@ impl Counted {
 
 impl AsyncRead for Counted {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.unread.is_empty() {
+            let mut unread = std::mem::take(&mut self.unread);
+            self.unread = unread.split_off(unread.len().min(buffer.remaining()));
+            buffer.put_slice(&unread);
+            return Poll::Ready(Ok(()));
+        }
         loop {
             std::task::ready!(self.stream.poll_read_ready(cx))?;
             let room = buffer.initialize_unfilled_to(buffer.remaining().min(READ_BYTES_MAX));

@@ -23,6 +23,7 @@ use crate::identity::{Identity, ServerSecret, Settings};
 use crate::line::Line;
 use crate::metrics::Metrics;
 use crate::problem::from_store;
+use crate::socket::Fans;
 use crate::stream::Hub;
 use crate::{Caller, Problem};
 
@@ -47,6 +48,8 @@ struct Inner {
     uploading: Uploading,
     /// The texts of events that somebody follows.
     hub: Hub,
+    /// The sockets that follow a collection, told together.
+    fans: Fans,
     /// The server is stopping.
     stopping: watch::Sender<bool>,
     /// Walking all chains reads everything: one walk at a time.
@@ -92,6 +95,7 @@ impl App {
             audience: Audience::default(),
             uploading,
             hub,
+            fans: Fans::default(),
             stopping,
             verifying,
             workshop,
@@ -151,6 +155,11 @@ impl App {
     /// The texts of events that somebody follows.
     pub(crate) fn hub(&self) -> &Hub {
         &self.0.hub
+    }
+
+    /// The sockets that follow a collection, told together.
+    pub(crate) fn fans(&self) -> &Fans {
+        &self.0.fans
     }
 
     /// Becomes true when the server is to stop: sockets close then, with a code that lets them come back.

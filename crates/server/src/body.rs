@@ -2,6 +2,7 @@
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
+use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Deserialize;
@@ -31,6 +32,14 @@ pub(crate) struct LargeBody {
     pub(crate) bytes: Bytes,
     /// The key for a retry.
     pub(crate) key: Option<Key>,
+}
+
+impl<T: DeserializeOwned> Body<T> {
+    /// Of a request whose body was read, and that has no query.
+    pub(crate) fn of(parts: &Parts, bytes: &[u8]) -> Result<Self, Problem> {
+        let key = check(parts, bytes)?;
+        Ok(Self { value: parse(bytes, "body")?, key })
+    }
 }
 
 impl<S: Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
@@ -65,6 +74,12 @@ async fn read(request: Request, limit: usize) -> Result<(Bytes, Option<Key>), Pr
             return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body took too long"));
         }
     };
+    let key = check(&parts, &bytes)?;
+    Ok((bytes, key))
+}
+
+/// A body must say what it is. Answers the key of its request.
+fn check(parts: &Parts, bytes: &[u8]) -> Result<Option<Key>, Problem> {
     let is_json = parts.headers.get(header::CONTENT_TYPE).is_some_and(|value| {
         let essence = value.to_str().unwrap_or("").split(';').next().unwrap_or("").trim();
         essence.eq_ignore_ascii_case("application/json")
@@ -76,8 +91,7 @@ async fn read(request: Request, limit: usize) -> Result<(Bytes, Option<Key>), Pr
             "send application/json",
         ));
     }
-    let key = Key::of(&parts.method, &parts.uri, &parts.headers, &bytes)?;
-    Ok((bytes, key))
+    Key::of(&parts.method, &parts.uri, &parts.headers, bytes)
 }
 
 /// Reads JSON. A syntax error is 400; a wrong or unknown field is 422 that names it, or the `whole`.

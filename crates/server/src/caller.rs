@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
+use axum::http::Extensions;
 use axum::http::request::Parts;
 use tenure_core::names::SYSTEM_KIND;
 use tenure_core::{CollectionKey, Principal};
@@ -37,6 +38,11 @@ pub enum Credential {
 }
 
 impl Caller {
+    /// Who was let in. The gate puts it there; a public route has none.
+    pub(crate) fn of(extensions: &Extensions) -> Result<Self, Problem> {
+        extensions.get::<Self>().cloned().ok_or_else(|| Problem::unauthenticated("sign in first"))
+    }
+
     /// The collection, if this caller may touch its kind. Tenure's own kind is nobody's.
     pub fn collection(&self, kind: &str, name: &str) -> Result<CollectionKey, Problem> {
         let key = CollectionKey::from_parts(kind, name)?;
@@ -64,7 +70,6 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        // The access check puts it there; a public route has none.
-        parts.extensions.get::<Self>().cloned().ok_or_else(|| Problem::unauthenticated("sign in first"))
+        Self::of(&parts.extensions)
     }
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use axum::extract::{FromRequestParts, MatchedPath, Request};
 use axum::http::header::{self, HeaderName};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue};
+use axum::http::{Extensions, HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
 use tracing::Instrument;
@@ -31,6 +31,16 @@ pub struct Connection {
     pub peer: SocketAddr,
     /// It is encrypted.
     pub is_tls: bool,
+}
+
+/// The route of a request that no router has matched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Route(pub(crate) &'static str);
+
+/// The route that a request was matched to, as the access table names it.
+pub(crate) fn route_of(extensions: &Extensions) -> Option<&str> {
+    let short = || extensions.get::<Route>().map(|route| route.0);
+    extensions.get::<MatchedPath>().map(MatchedPath::as_str).or_else(short)
 }
 
 /// Whose request it is, behind proxies that are trusted.
@@ -97,8 +107,9 @@ pub(crate) async fn pass<F: Future<Output = Response> + Send>(
 ) -> Response {
     let started = Instant::now();
     let id = request_id(request.headers()).unwrap_or_else(|| front.ids.next());
-    let route = request.extensions().get::<MatchedPath>().cloned();
-    let route = route.as_ref().map_or("none", MatchedPath::as_str);
+    let matched = request.extensions().get::<MatchedPath>().cloned();
+    let short = request.extensions().get::<Route>().map(|route| route.0);
+    let route = matched.as_ref().map(MatchedPath::as_str).or(short).unwrap_or("none");
     let method = request.method().clone();
     let client = client_of(&request, &front.trusted);
     request.extensions_mut().insert(client);

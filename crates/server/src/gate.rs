@@ -6,13 +6,12 @@
 //! route without a row in the table answers 403 to everyone, a method without one 405: nothing that the
 //! table does not know can be reached.
 
-use axum::extract::{MatchedPath, Request};
+use axum::extract::Request;
 use axum::http::{HeaderValue, Method, StatusCode, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::access::{BATCH_PATH, EVENTS_PATH, Group, May, Rule, TABLE, is_socket_path, rule_of};
-use crate::front::Client;
+use crate::front::{Client, route_of};
 use crate::rate::{Allowance, Rates, Who};
 use crate::routes::events::wants_stream;
 use crate::{App, Caller, Problem, web};
@@ -25,10 +24,14 @@ pub(crate) struct Gate {
 }
 
 /// The layer.
-pub(crate) async fn pass(gate: &Gate, mut request: Request, next: Next) -> Response {
+pub(crate) async fn pass<F: Future<Output = Response> + Send>(
+    gate: &Gate,
+    mut request: Request,
+    next: impl FnOnce(Request) -> F + Send,
+) -> Response {
     if request.method() == Method::OPTIONS
-        && let Some(path) = request.extensions().get::<MatchedPath>()
-        && let Some(allow) = allowed(path.as_str())
+        && let Some(path) = route_of(request.extensions())
+        && let Some(allow) = allowed(path)
     {
         // It only says what there is; no other site gets a permission from it.
         return (StatusCode::NO_CONTENT, [(header::ALLOW, allow)]).into_response();
@@ -48,7 +51,7 @@ pub(crate) async fn pass(gate: &Gate, mut request: Request, next: Next) -> Respo
         // Each of its messages, or of its commands, is counted too.
         request.extensions_mut().insert(gate.rates.clone());
     }
-    let mut response = next.run(request).await;
+    let mut response = next(request).await;
     // What counted more knows better what is left.
     let newer = response.extensions_mut().remove::<Allowance>();
     if let Some(allowance) = newer.or(allowance) {
@@ -74,7 +77,7 @@ impl Gate {
 
     fn admit(&self, request: &Request) -> Result<Visit, Problem> {
         let client = Client::of(request.extensions());
-        let Some(path) = request.extensions().get::<MatchedPath>() else {
+        let Some(path) = route_of(request.extensions()) else {
             let then = if web::has(request.method(), request.uri().path()) {
                 Ok(None)
             } else {
@@ -83,7 +86,7 @@ impl Gate {
             let who = Who::of(None, client.address);
             return Ok(Visit { group: Group::Read, who, then, is_told: false });
         };
-        let rule = find_rule(request.method(), path.as_str())?;
+        let rule = find_rule(request.method(), path)?;
         let found = self.app.identity().authenticate(request.method(), request.headers(), &client);
         let caller = match (rule.may, found) {
             // Whoever comes to a public route with credentials that are over is nobody there.
@@ -119,12 +122,11 @@ impl Gate {
 }
 
 fn is_socket(request: &Request) -> bool {
-    request.extensions().get::<MatchedPath>().is_some_and(|path| is_socket_path(path.as_str()))
+    route_of(request.extensions()).is_some_and(is_socket_path)
 }
 
 fn counts_itself(request: &Request) -> bool {
-    is_socket(request)
-        || request.extensions().get::<MatchedPath>().is_some_and(|path| path.as_str() == BATCH_PATH)
+    is_socket(request) || route_of(request.extensions()) == Some(BATCH_PATH)
 }
 
 fn has_bearer(request: &Request) -> bool {

@@ -38,6 +38,7 @@ mod runner;
 mod schema;
 mod serve;
 mod settler;
+mod short;
 mod socket;
 mod stream;
 mod time;

@@ -105,6 +105,10 @@ pub const SOCKET_READ_BYTES: usize = 4 * 1024;
 pub const SOCKET_WRITE_BYTES: usize = 16 * 1024;
 /// What it can collect at most: what it collects before it writes, and a piece, with room to spare.
 pub const SOCKET_WRITE_BYTES_MAX: usize = 32 * 1024;
+/// Sockets that are told an event in one go, before others are served: a third of a millisecond.
+pub const FAN_TURN: usize = 64;
+/// Events that are written to many sockets at once, in bytes; a single one may be larger.
+pub const FAN_BATCH_BYTES: usize = 16 * 1024;
 /// While a socket takes what is written, no more than this is queued for it.
 pub const SOCKET_FILL_BYTES: usize = 32 * 1024;
 /// Commands of one socket that wait for their answers; beyond it nothing more is read from it.
@@ -120,6 +124,8 @@ pub const RUNNER_HEAD_BYTES_MAX: usize = 16 * 1024;
 pub const LINE_LOOK_EVERY: Duration = Duration::from_millis(500);
 /// What is read from a connection at once. A request's head fits twice.
 pub const READ_BYTES_MAX: usize = 16 * 1024;
+/// What is read at once on the short way: several plain requests. Who sends a larger one is read by hyper.
+pub const SHORT_READ_BYTES: usize = 4 * 1024;
 /// Documents in one page, in bytes: the row that passes this is the page's last. A thousand rows of 64 KiB would
 /// otherwise be held in memory for each of many callers.
 pub const PAGE_BYTES_MAX: usize = 1024 * 1024;

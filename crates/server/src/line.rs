@@ -17,11 +17,19 @@ use crate::limits::LINE_LOOK_EVERY;
 
 /// A connection, as long as it is open. The default is a line that is never cut.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Line(Weak<TcpStream>);
+pub(crate) struct Line {
+    stream: Weak<TcpStream>,
+    is_tls: bool,
+}
 
 impl Line {
-    pub(crate) fn new(stream: &Arc<TcpStream>) -> Self {
-        Self(Arc::downgrade(stream))
+    pub(crate) fn new(stream: &Arc<TcpStream>, is_tls: bool) -> Self {
+        Self { stream: Arc::downgrade(stream), is_tls }
+    }
+
+    /// The stream itself, where bytes go out as they are written.
+    pub(crate) fn bare(&self) -> Option<Arc<TcpStream>> {
+        if self.is_tls { None } else { self.stream.upgrade() }
     }
 
     /// The line that a request came on. Without an accept loop there is a test, and no line.
@@ -31,7 +39,7 @@ impl Line {
 
     /// Ends when the other end has left.
     pub(crate) async fn cut(&self) {
-        let Some(stream) = self.0.upgrade() else { return std::future::pending().await };
+        let Some(stream) = self.stream.upgrade() else { return std::future::pending().await };
         loop {
             match stream.ready(Interest::READABLE).await {
                 Ok(ready) if !ready.is_read_closed() => {}

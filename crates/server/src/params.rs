@@ -107,9 +107,7 @@ impl Path {
     }
 
     fn claim(&self, app: &App) -> Result<ClaimId, Problem> {
-        let claim: ClaimId = self.parse("id")?;
-        self.caller.check_kind(claim.collection.kind())?;
-        check_seen(app, &self.caller, &claim.collection)?;
+        let AtClaim(claim) = AtClaim::of(app, &self.caller, self.parse("id")?)?;
         Ok(claim)
     }
 }
@@ -128,6 +126,15 @@ impl FromRequestParts<App> for AtItem {
     async fn from_request_parts(parts: &mut Parts, state: &App) -> Result<Self, Problem> {
         let path = Path::of(parts, state).await?;
         Ok(Self { collection: path.collection(state)?, item: path.parse("item")? })
+    }
+}
+
+impl AtClaim {
+    /// A claim that this caller may know of.
+    pub(crate) fn of(app: &App, caller: &Caller, claim: ClaimId) -> Result<Self, Problem> {
+        caller.check_kind(claim.collection.kind())?;
+        check_seen(app, caller, &claim.collection)?;
+        Ok(Self(claim))
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::App;
-use crate::accept::{self, Limits};
+use crate::accept::{self, Limits, Routes};
 use crate::access::Group;
 use crate::config::{Config, ConfigError};
 use crate::front::{self, Front};
@@ -30,6 +30,7 @@ use crate::metrics::Metrics;
 use crate::net::Network;
 use crate::rate::Rates;
 use crate::settler;
+use crate::short::Shield;
 use crate::tls::Tls;
 
 /// Samples are folded this often, scraped or not.
@@ -154,13 +155,14 @@ impl Server {
     /// Answers until `shutdown` ends; then finishes what is in flight. Stopping the engine is the caller's.
     pub async fn run(self, routes: Router, shutdown: impl Future<Output = ()>) {
         let Self { app, listener, address, tls, limits, rates, trusted, fake, hangups, redis, .. } = self;
-        let router = shield(routes, &app, rates.clone(), trusted);
+        let shield = shield_of(&app, rates.clone(), trusted);
+        let routes = Routes { router: around(routes, &shield), shield };
         let settling = tokio::spawn(settler::run(app.clone()));
         let chores = tokio::spawn(chores(app.metrics().clone(), rates, redis));
         let reloads = hangups.map(|hangups| tokio::spawn(reload_on_hangup(hangups, tls.clone())));
         tracing::info!(%address, tls = tls.is_some(), "listening");
         let drain_time = limits.drain_time;
-        let accepting = accept::run(listener, router, tls, limits, app.metrics().clone(), app.stopping());
+        let accepting = accept::run(listener, routes, tls, limits, app.metrics().clone(), app.stopping());
         let told = async {
             shutdown.await;
             tracing::info!("stopping: no new connections, finishing what is in flight");
@@ -222,15 +224,23 @@ async fn open_till(
 
 /// Puts the gate and the front before the routes. Nothing is reachable without them.
 pub fn shield(routes: Router, app: &App, rates: Rates, trusted: Vec<Network>) -> Router {
+    around(routes, &shield_of(app, rates, trusted))
+}
+
+fn shield_of(app: &App, rates: Rates, trusted: Vec<Network>) -> Arc<Shield> {
     let gate = Gate { app: app.clone(), rates };
     let front = Front::new(app.metrics().clone(), trusted);
-    routes.layer(from_fn_with_state(Arc::new((front, gate)), pass))
+    Arc::new(Shield { front, gate })
+}
+
+fn around(routes: Router, shield: &Arc<Shield>) -> Router {
+    routes.layer(from_fn_with_state(shield.clone(), pass))
 }
 
 /// One layer for both: each would clone and box the routes behind it for every request.
-async fn pass(State(shield): State<Arc<(Front, Gate)>>, request: Request, next: Next) -> Response {
-    let (front, gate) = &*shield;
-    front::pass(front, request, |request| gate::pass(gate, request, next)).await
+async fn pass(State(shield): State<Arc<Shield>>, request: Request, next: Next) -> Response {
+    let Shield { front, gate } = &*shield;
+    front::pass(front, request, |request| gate::pass(gate, request, |request| next.run(request))).await
 }
 
 /// Opens and runs in one go, for whoever needs neither the address nor the first key in between.

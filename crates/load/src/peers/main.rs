@@ -44,7 +44,7 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=20))]
     rounds: u16,
     /// The most items that are held beside what is measured.
-    #[arg(long, default_value_t = 1_000_000)]
+    #[arg(long, default_value_t = 10_000_000)]
     held: u64,
     /// A short look: under two minutes, and less to rely on.
     #[arg(long)]
@@ -52,6 +52,16 @@ pub(crate) struct Options {
     /// Only the main part and the half load.
     #[arg(long)]
     main_only: bool,
+    /// Only designs whose name has one of these in it, for a profile or a first look.
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+}
+
+impl Options {
+    /// Whether a design is asked for.
+    fn asks_for(&self, design: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|word| design.contains(word.as_str()))
+    }
 }
 
 fn main() -> Result {

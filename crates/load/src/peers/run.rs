@@ -124,7 +124,9 @@ impl Run<'_> {
     fn main(&mut self, peers: &Peers) -> Result {
         let connections = usize::from(self.options.connections);
         let rows = self.row_locks(peers, connections)?;
-        let cells: Vec<_> = MAIN.iter().filter(|(design, _)| peers.has(*design)).collect();
+        let wanted = |design: Design, per_claim| self.options.asks_for(&design.name(per_claim));
+        let there = MAIN.iter().filter(|(design, _)| peers.has(*design));
+        let cells: Vec<_> = there.filter(|(design, per_claim)| wanted(*design, *per_claim)).collect();
         let progress = bar("throughput", cells.len() as u64 * u64::from(self.options.rounds));
         for round in 0..self.options.rounds {
             for (design, per_claim) in &cells {

@@ -2,7 +2,7 @@
 
 mod audit;
 mod batch;
-mod claims;
+pub(crate) mod claims;
 mod collections;
 pub(crate) mod events;
 mod items;

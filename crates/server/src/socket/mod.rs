@@ -5,6 +5,8 @@
 
 mod close;
 mod commands;
+mod fan;
+mod gate;
 pub(crate) mod message;
 mod pump;
 mod session;
@@ -35,6 +37,8 @@ use crate::params::{At, Query, Raw};
 use crate::rate::Rates;
 use crate::stream::Cursor;
 use crate::{App, Caller, Credential, May, Problem, schema};
+pub(crate) use fan::Fans;
+use gate::Gate;
 use session::Asked;
 
 /// From where, and as whom.
@@ -171,7 +175,7 @@ impl Handshake {
         let upgrade = self.upgrade;
         tokio::spawn(async move {
             let upgraded = match upgrade.await {
-                Ok(upgraded) => TokioIo::new(upgraded),
+                Ok(upgraded) => Gate::new(TokioIo::new(upgraded)),
                 Err(error) => return tracing::debug!(%error, "a connection did not become a socket"),
             };
             let config = WebSocketConfig::default()

@@ -4,12 +4,11 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::Bytes;
 use futures_util::{Sink, SinkExt, Stream};
-use hyper::upgrade::Upgraded;
-use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
@@ -18,6 +17,8 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
 use super::close::End;
+use super::fan::Outlet;
+use super::gate::Gate;
 use crate::limits::{
     SOCKET_CLOSE_MAX, SOCKET_FILL_BYTES, SOCKET_IN_FLIGHT_MAX, SOCKET_PING_EVERY, SOCKET_QUEUE_BYTES_MAX,
     SOCKET_QUEUE_EVENTS_MAX, SOCKET_SILENCE_MAX, SOCKET_WRITE_MAX, STREAM_PIECE_BYTES,
@@ -42,6 +43,8 @@ pub(super) struct Wants {
     pub(super) read: bool,
     /// Queue events.
     pub(super) events: bool,
+    /// Let the fan write: nothing of its own waits or is half written.
+    pub(super) join: bool,
 }
 
 /// One message that waits.
@@ -64,7 +67,7 @@ enum What {
 
 /// A socket and what waits for it.
 pub(super) struct Pump {
-    socket: WebSocketStream<TokioIo<Upgraded>>,
+    socket: WebSocketStream<Gate>,
     queue: VecDeque<Entry>,
     /// Bytes in the queue.
     bytes: usize,
@@ -85,7 +88,7 @@ pub(super) struct Pump {
 }
 
 impl Pump {
-    pub(super) fn new(socket: WebSocketStream<TokioIo<Upgraded>>, cursor: Option<u64>) -> Self {
+    pub(super) fn new(socket: WebSocketStream<Gate>, cursor: Option<u64>) -> Self {
         let now = Instant::now();
         Self {
             socket,
@@ -131,6 +134,17 @@ impl Pump {
         self.queue.push_back(Entry { what, left, is_begun: false });
     }
 
+    /// From now on the fan may write to the socket, too, while this does not.
+    pub(super) fn share(&mut self, outlet: &Arc<Outlet>) {
+        self.socket.get_mut().share(outlet.clone());
+    }
+
+    /// The fan has written up to this event, and perhaps not all of it.
+    pub(super) fn told(&mut self, cursor: u64) {
+        self.cursor = Some(cursor);
+        self.is_dirty = true;
+    }
+
     /// What it had seen means nothing any more.
     pub(super) fn forget_cursor(&mut self) {
         self.cursor = None;
@@ -144,9 +158,11 @@ impl Pump {
     /// What may be done now. A reader that takes what is written gets events as fast as it takes them. One
     /// that does not, and has been told everything there was, has its events queued until it is too slow.
     pub(super) fn wants(&self, waiting: usize, is_live: bool) -> Wants {
+        let is_idle = waiting == 0 && self.queue.is_empty() && !self.is_dirty && !self.is_pinging;
         Wants {
             read: waiting + self.replies < SOCKET_IN_FLIGHT_MAX && self.bytes < SOCKET_QUEUE_BYTES_MAX,
             events: self.snapshots == 0 && (self.has_room() || (is_live && self.blocked_since.is_some())),
+            join: is_idle && self.socket.get_ref().is_free(),
         }
     }
 
@@ -191,7 +207,7 @@ impl Pump {
                 Poll::Ready(Err(_)) => return Poll::Ready(Heard::End(End::Gone)),
                 Poll::Ready(Ok(())) => self.blocked_since = None,
                 // Its deadline is new to whoever keeps the time.
-                Poll::Pending if self.blocked_since.is_none() => {
+                Poll::Pending if self.blocked_since.is_none() || self.socket.get_mut().has_moved() => {
                     self.blocked_since = Some(Instant::now());
                     return Poll::Ready(Heard::Changed);
                 }

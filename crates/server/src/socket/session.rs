@@ -5,16 +5,17 @@ use std::pin::Pin;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use hyper::upgrade::Upgraded;
-use hyper_util::rt::TokioIo;
 use tenure_core::CollectionKey;
+use tenure_engine::StoreError;
 use tokio::time::{Instant, sleep_until};
 use tokio_tungstenite::WebSocketStream;
 
 use super::close::End;
 use super::commands::Commands;
+use super::fan::Seat;
+use super::gate::Gate;
 use super::message::{self, Message};
-use super::pump::{Heard, Pump, Wants};
+use super::pump::{Heard, Pump};
 use crate::apps::raffle::RaffleForm;
 use crate::limits::SOCKET_HELLO_MAX;
 use crate::line::Line;
@@ -37,7 +38,7 @@ pub(super) struct Asked {
 }
 
 /// Runs a socket to its end.
-pub(super) async fn run(asked: Asked, socket: WebSocketStream<TokioIo<Upgraded>>) {
+pub(super) async fn run(asked: Asked, socket: WebSocketStream<Gate>) {
     let app = asked.app.clone();
     let _open = app.metrics().stream("ws");
     let mut pump = Pump::new(socket, asked.from.map(|cursor| cursor.seq));
@@ -58,16 +59,24 @@ async fn live(asked: Asked, pump: &mut Pump, epoch: &mut u64) -> End {
     let Asked { app, key, from, rates, address, is_raffle, line, .. } = asked;
     let _present = is_raffle.then(|| app.audience().enter(&key));
     let who = Who::of(Some(&caller), address);
+    let form = is_raffle.then(|| RaffleForm::new(&key, &caller));
     let stream = match Live::open(&app, &key, from).await {
-        Ok(stream) => stream.in_form(is_raffle.then(|| RaffleForm::new(&key, &caller))),
+        Ok(stream) => stream.in_form(form.clone()),
         Err(problem) => return End::Refused(problem),
     };
     *epoch = stream.epoch();
+    let seat = line.bare().map(|line| app.fans().seat(&key, line, form));
+    if let Some(seat) = &seat {
+        pump.share(seat.outlet());
+    }
     let over: Pin<Box<dyn Future<Output = End> + Send>> = Box::pin(over(app.clone(), caller.clone()));
     let over = FuturesUnordered::from_iter([over]);
     let commands = Commands::default();
-    let mut session = Session { app, caller, who, rates, stream, commands, over, line };
+    let mut session = Session { app, caller, who, rates, stream, seat, commands, over, line };
     let end = session.follow(pump).await;
+    if let Some(cursor) = session.seat.as_mut().and_then(Seat::leave) {
+        pump.told(cursor);
+    }
     *epoch = session.stream.epoch();
     end
 }
@@ -78,7 +87,7 @@ async fn hello(asked: &Asked, pump: &mut Pump) -> Result<Caller, End> {
         return Ok(caller.clone());
     }
     let mut stopping = asked.app.stopping();
-    let wants = Wants { read: true, events: true };
+    let wants = pump.wants(0, false);
     let deadline = Instant::now() + SOCKET_HELLO_MAX;
     loop {
         let heard = tokio::select! {
@@ -127,12 +136,40 @@ async fn over(app: App, caller: Caller) -> End {
     }
 }
 
+/// What comes next for a socket.
+enum Next {
+    /// It is to be told this.
+    Told(Told),
+    /// It has been told everything up to this event by the fan, which goes on without it.
+    Back(u64),
+}
+
+/// What comes next. While there is nothing the fan tells it, if it may. Cancelling this loses nothing.
+async fn next(stream: &mut Live, mut seat: Option<&mut Seat>, may_join: bool) -> Result<Next, StoreError> {
+    loop {
+        if let Some(seat) = seat.as_mut().filter(|seat| seat.is_joined()) {
+            let cursor = seat.handed().await;
+            stream.skip_to(cursor);
+            return Ok(Next::Back(cursor));
+        }
+        if let Some(told) = stream.next_now().await? {
+            return Ok(Next::Told(told));
+        }
+        let has_joined = may_join && seat.as_mut().is_some_and(|seat| seat.join(stream));
+        if !has_joined {
+            stream.changed().await;
+        }
+    }
+}
+
 struct Session {
     app: App,
     caller: Caller,
     who: Who,
     rates: Option<Rates>,
     stream: Live,
+    /// Where it is told together with others; `None` where only its own task can write, as over TLS.
+    seat: Option<Seat>,
     commands: Commands,
     /// One future, kept so that it is asked only when it was woken and not at each of the socket's events.
     over: FuturesUnordered<Pin<Box<dyn Future<Output = End> + Send>>>,
@@ -166,15 +203,16 @@ impl Session {
                         self.answer(pump, &id, answer);
                     }
                 }
-                told = self.stream.next(), if wants.events => match told {
-                    Ok(Told::Event(event)) => {
+                next = next(&mut self.stream, self.seat.as_mut(), wants.join), if wants.events => match next {
+                    Ok(Next::Back(cursor)) => pump.told(cursor),
+                    Ok(Next::Told(Told::Event(event))) => {
                         pump.push_event(&event);
                         if pump.is_too_slow() {
                             return End::Slow;
                         }
                     }
-                    Ok(Told::Snapshot(snapshot)) => pump.push_snapshot(snapshot),
-                    Ok(Told::Resync { why, .. }) => {
+                    Ok(Next::Told(Told::Snapshot(snapshot))) => pump.push_snapshot(snapshot),
+                    Ok(Next::Told(Told::Resync { why, .. })) => {
                         pump.forget_cursor();
                         pump.push_text(format!(r#"{{"type":"resync","reason":"{}"}}"#, why.word()));
                     }

@@ -75,13 +75,36 @@ impl Why {
     }
 }
 
+/// A collection in one epoch, and the texts of its events.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    key: CollectionKey,
+    epoch: u64,
+    texts: Arc<Texts>,
+}
+
+impl Place {
+    pub(crate) fn new(key: CollectionKey, epoch: u64, texts: Arc<Texts>) -> Self {
+        Self { key, epoch, texts }
+    }
+
+    /// An event as it is sent.
+    pub(crate) fn text(&self, sealed: &Sealed) -> EventText {
+        self.texts.of(&self.key, self.epoch, sealed)
+    }
+}
+
+/// What happens from some reader's place on, for whoever reads it for many.
+pub(crate) struct Tail {
+    pub(crate) place: Place,
+    pub(crate) subscription: Subscription,
+}
+
 /// One reader's place in a collection's events.
 pub(crate) struct Live {
     app: App,
-    key: CollectionKey,
-    epoch: u64,
+    place: Place,
     subscription: Subscription,
-    texts: Arc<Texts>,
     /// How events read, where not as they are.
     form: Option<RaffleForm>,
     /// What was made of an event in that form and not told yet.
@@ -140,11 +163,11 @@ impl Live {
             From::Event { epoch: known, .. } if known != epoch => Next::Resync(Why::OtherEpoch),
             From::Event { .. } => Next::Events,
         };
-        let texts = app.hub().texts(key);
+        let place = Place::new(key.clone(), epoch, app.hub().texts(key));
         let page = VecDeque::new();
-        let (app, key, follows, resumes) = (app.clone(), key.clone(), false, from.is_some());
+        let (app, follows, resumes) = (app.clone(), false, from.is_some());
         let (form, told) = (None, VecDeque::new());
-        Ok(Self { app, key, epoch, subscription, texts, form, told, page, next, follows, resumes })
+        Ok(Self { app, place, subscription, form, told, page, next, follows, resumes })
     }
 
     /// The same, for the page of a raffle.
@@ -154,7 +177,7 @@ impl Live {
 
     /// The epoch of the numbers.
     pub(crate) fn epoch(&self) -> u64 {
-        self.epoch
+        self.place.epoch
     }
 
     /// It has told everything there was at some moment, and follows what happens since.
@@ -165,17 +188,48 @@ impl Live {
     /// What comes next; waits until there is something. Cancelling it loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Told, StoreError> {
         loop {
-            if let Some(told) = self.take_ready()? {
+            if let Some(told) = self.next_now().await? {
                 return Ok(told);
             }
-            if let Some(delivery) = advance(&mut self.subscription).await? {
-                self.take(delivery);
-            } else {
+            self.changed().await;
+        }
+    }
+
+    /// What comes next, if anything does now. Cancelling it loses nothing.
+    pub(crate) async fn next_now(&mut self) -> Result<Option<Told>, StoreError> {
+        loop {
+            if let Some(told) = self.take_ready()? {
+                return Ok(Some(told));
+            }
+            let Some(delivery) = advance(&mut self.subscription).await? else {
                 self.follows = true;
                 self.note_resumed();
-                self.subscription.changed().await;
-            }
+                return Ok(None);
+            };
+            self.take(delivery);
         }
+    }
+
+    /// Waits until there may be something, after there was nothing.
+    pub(crate) async fn changed(&mut self) {
+        self.subscription.changed().await;
+    }
+
+    /// The last event that was told, if all that there was has been.
+    pub(crate) fn cursor(&self) -> Option<u64> {
+        let is_told =
+            self.follows && self.next == Next::Events && self.page.is_empty() && self.told.is_empty();
+        is_told.then(|| self.subscription.cursor())
+    }
+
+    /// What comes after this reader's place, for whoever reads it for many.
+    pub(crate) fn tail(&self) -> Tail {
+        Tail { place: self.place.clone(), subscription: self.subscription.fork() }
+    }
+
+    /// Somebody else has told this reader everything up to here.
+    pub(crate) fn skip_to(&mut self, cursor: u64) {
+        self.subscription.skip_to(cursor);
     }
 
     /// What can be told without asking for more.
@@ -183,10 +237,10 @@ impl Live {
         match self.next {
             Next::Resync(why) => {
                 // From here on as if it had come without a cursor.
-                self.subscription = self.app.engine().subscribe(&self.key, From::Snapshot)?;
+                self.subscription = self.app.engine().subscribe(&self.place.key, From::Snapshot)?;
                 self.page.clear();
                 self.told.clear();
-                self.epoch = self.app.reader().epoch();
+                self.place.epoch = self.app.reader().epoch();
                 self.next = Next::Snapshot;
                 self.follows = false;
                 self.resumes = false;
@@ -210,10 +264,15 @@ impl Live {
                     }
                 };
                 if let Some(form) = &self.form {
-                    return Ok(Some(Told::Event(form.snapshot(&self.app, snapshot.as_deref(), self.epoch))));
+                    return Ok(Some(Told::Event(form.snapshot(
+                        &self.app,
+                        snapshot.as_deref(),
+                        self.place.epoch,
+                    ))));
                 }
-                let policy = self.app.policy(self.key.kind()).ok().flatten();
-                let text = SnapshotText::new(self.key.clone(), snapshot, self.epoch, policy, now_ms);
+                let policy = self.app.policy(self.place.key.kind()).ok().flatten();
+                let text =
+                    SnapshotText::new(self.place.key.clone(), snapshot, self.place.epoch, policy, now_ms);
                 Ok(Some(Told::Snapshot(Box::new(text))))
             }
             Next::Events => Ok(self.next_text().map(Told::Event)),
@@ -223,7 +282,7 @@ impl Live {
     fn next_text(&mut self) -> Option<EventText> {
         let Some(form) = &self.form else {
             let sealed = self.page.pop_front()?;
-            return Some(self.texts.of(&self.key, self.epoch, &sealed));
+            return Some(self.place.text(&sealed));
         };
         // Events that say nothing in this form are passed by.
         while self.told.is_empty() {

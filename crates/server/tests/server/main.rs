@@ -8,6 +8,7 @@ mod keys;
 mod operations;
 mod secrets;
 mod sessions;
+mod short;
 mod tickets;
 mod tls;
 mod wire;

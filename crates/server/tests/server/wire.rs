@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
+use tenure_core::{CollectionKey, ItemId};
 use tenure_engine::{Engine, ManualClock, Options};
 use tenure_server::config::Config;
-use tenure_server::{Metrics, Server, own_routes};
+use tenure_server::{App, Metrics, Server, own_routes, router};
 use tenure_store::memory::Memory;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -18,23 +19,32 @@ pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
-    _engine: Engine,
+    engine: Engine,
 }
 
 impl Running {
-    pub(crate) async fn start(mut config: Config, more: Router) -> Self {
+    pub(crate) async fn start(config: Config, more: Router) -> Self {
+        Self::start_with(config, |app| Router::from(own_routes().with_state(app)).merge(more)).await
+    }
+
+    /// With all routes.
+    pub(crate) async fn start_whole(config: Config) -> Self {
+        Self::start_with(config, |app| router(app).0).await
+    }
+
+    async fn start_with(mut config: Config, routes: impl FnOnce(App) -> Router) -> Self {
         config.listen = "127.0.0.1:0".parse().unwrap();
         config.secret =
             Some(tenure_server::identity::Secret::new("a secret that only this test knows, long"));
         let engine = Engine::start(Memory::default(), ManualClock::at(1), Options::default()).unwrap();
         let server = Server::open(&config, engine.clone(), Metrics::new()).await.unwrap();
         let address = server.address();
-        let routes: Router = own_routes().with_state(server.app().clone()).into();
+        let routes = routes(server.app().clone());
         let (stop, stopped) = oneshot::channel::<()>();
-        let running = tokio::spawn(server.run(routes.merge(more), async move {
+        let running = tokio::spawn(server.run(routes, async move {
             let _ = stopped.await;
         }));
-        Self { address, stop: Some(stop), task: running, _engine: engine }
+        Self { address, stop: Some(stop), task: running, engine }
     }
 
     pub(crate) fn stop(&mut self) {
@@ -45,7 +55,12 @@ impl Running {
         tokio::time::timeout(Duration::from_secs(20), self.task).await.expect("it ends").unwrap();
     }
 
-    async fn connect(&self) -> TcpStream {
+    /// How many wait for an item.
+    pub(crate) fn waiting(&self, collection: &str, item: &str) -> usize {
+        self.engine.waiting(&CollectionKey::new(collection).unwrap(), &ItemId::new(item).unwrap())
+    }
+
+    pub(crate) async fn connect(&self) -> TcpStream {
         TcpStream::connect(self.address).await.unwrap()
     }
 }

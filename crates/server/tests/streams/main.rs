@@ -6,6 +6,7 @@ mod bad_input;
 mod client;
 mod commands;
 mod ends;
+mod fan;
 mod raffle;
 mod resume;
 mod sse;

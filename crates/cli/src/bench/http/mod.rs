@@ -2,7 +2,9 @@
 //! figures on two cores that also run the generator, less what names, rules, an audit log, limits and
 //! figures may cost.
 
+mod audience;
 mod claims;
+mod listen;
 mod run;
 mod server;
 mod sockets;
@@ -17,9 +19,10 @@ use super::load::{Measured, as_f64};
 use super::report::{self, Figure};
 use crate::progress::bar;
 use crate::remote::read_key;
+use audience::Audience;
 use claims::{Batches, Claims};
 use server::{Own, allow_connections};
-use sockets::{Audience, Pipeline};
+use sockets::Pipeline;
 use tenure_load::wire::Target;
 
 /// What may be missing to the prototype.
@@ -161,11 +164,11 @@ impl Bench<'_> {
         let HttpBench { sockets, events, .. } = *self.sizes;
         let before = self.resident_bytes()?;
         let progress = bar("opening sockets", sockets);
-        let audience = Audience::open(&self.target, place, sockets, &progress).await?;
+        let audience = Audience::open(&self.target, place, (sockets, events), &progress).await?;
         progress.finish_and_clear();
         let busy_ns = self.busy_ns()?;
         let progress = bar("fan-out", events);
-        let fanned = audience.tell(&self.target, events, &progress).await?;
+        let fanned = audience.tell(&self.target, &progress).await?;
         progress.finish_and_clear();
         let (many, most_ms, most_mb) = FANNED;
         let scale = as_f64(sockets) / many;

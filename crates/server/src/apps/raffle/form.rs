@@ -25,6 +25,21 @@ impl RaffleForm {
         Self { key: key.clone(), who: caller.principal.clone(), is_admin: caller.role == Role::Admin }
     }
 
+    /// It reads whose everything is.
+    pub(crate) fn is_admin(&self) -> bool {
+        self.is_admin
+    }
+
+    /// The event is this reader's, and may read otherwise than it does to others.
+    pub(crate) fn is_about(&self, event: &Event) -> bool {
+        let whose = match &event.fact {
+            Fact::Granted(grant) => &grant.holder,
+            Fact::Ended(end) => &end.holder,
+            _ => &event.actor,
+        };
+        whose.id == self.who.id
+    }
+
     /// All numbers at one moment.
     pub(crate) fn snapshot(&self, app: &App, snapshot: Option<&Snapshot>, epoch: u64) -> EventText {
         let now_ms = app.now_ms();

@@ -1,0 +1,226 @@
+//! The short way: claiming, keeping and letting go, on a connection that asks for nothing else. What a request
+//! means is decided where it always is (the front, the gate, the handlers); what is left out is hyper's and axum's
+//! share, which costs more than all of that together.
+//!
+//! It takes a request only if it has come whole, is plain (`wire`), and is for one of three routes. With the
+//! first that is not, hyper takes the connection over, with what was read and not used, and keeps it.
+
+mod wire;
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body as Content;
+use axum::extract::{Request, State};
+use axum::http::{Method, Uri};
+use axum::response::{IntoResponse, Response};
+use http_body_util::BodyExt;
+use tenure_core::ClaimId;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use crate::body::Body;
+use crate::front::{self, Connection, Front, Route};
+use crate::gate::{self, Gate};
+use crate::limits::SHORT_READ_BYTES;
+use crate::line::Line;
+use crate::params::{AtClaim, Nothing, Query};
+use crate::routes::claims::{create_claim, heartbeat_claim, release_claim};
+use crate::{App, Caller, Problem};
+use wire::Plain;
+
+const CLAIMS: &str = "/v1/claims";
+
+/// What stands before the routes: the same for each way to them.
+#[derive(Debug)]
+pub(crate) struct Shield {
+    pub(crate) front: Front,
+    pub(crate) gate: Gate,
+}
+
+/// Where a plain request goes.
+#[derive(Debug, PartialEq, Eq)]
+enum Goal {
+    Create,
+    Heartbeat(ClaimId),
+    Release(ClaimId),
+}
+
+impl Goal {
+    fn of(plain: &Plain<'_>) -> Option<Self> {
+        let rest = plain.target.strip_prefix(CLAIMS)?;
+        if plain.method == Method::POST && rest.is_empty() {
+            return Some(Self::Create);
+        }
+        // An id in any other spelling, or with something behind it, goes the long way.
+        let rest = rest.strip_prefix('/')?;
+        if plain.method == Method::DELETE && plain.body.is_empty() {
+            return rest.parse().ok().map(Self::Release);
+        }
+        let id = rest.strip_suffix("/heartbeat").filter(|_| plain.method == Method::POST)?;
+        id.parse().ok().map(Self::Heartbeat)
+    }
+
+    /// As the access table names it.
+    fn route(&self) -> Route {
+        Route(match self {
+            Self::Create => CLAIMS,
+            Self::Heartbeat(_) => "/v1/claims/{id}/heartbeat",
+            Self::Release(_) => "/v1/claims/{id}",
+        })
+    }
+}
+
+/// One connection, for as long as it goes the short way.
+pub(crate) struct Short<'a> {
+    pub(crate) shield: &'a Arc<Shield>,
+    pub(crate) connection: Connection,
+    pub(crate) line: &'a Line,
+    /// The longest that a connection may be idle.
+    pub(crate) idle_time: Duration,
+}
+
+impl Short<'_> {
+    /// Answers until the connection ends, and then there is nothing left; or until somebody else must go on, with
+    /// what was read and is not answered.
+    pub(crate) async fn run(
+        &self,
+        stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+        stop: &mut watch::Receiver<bool>,
+    ) -> Option<Vec<u8>> {
+        let stopping = self.shield.gate.app.stopping();
+        let mut told = pin!(async { drop(stop.wait_for(|stop| *stop).await) });
+        let mut idle = pin!(sleep(self.idle_time));
+        let (mut buffer, mut out) = (Vec::new(), Vec::new());
+        loop {
+            let until = Instant::now() + self.idle_time;
+            let heard = poll_fn(|cx| {
+                let read = poll_more(stream, &mut buffer, cx);
+                if read.is_ready() {
+                    return read.map(Result::ok);
+                }
+                if told.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(None);
+                }
+                // It is set anew when it has run out, and not with each request.
+                while idle.as_mut().poll(cx).is_ready() {
+                    if Instant::now() >= until {
+                        return Poll::Ready(None);
+                    }
+                    idle.as_mut().reset(until);
+                }
+                Poll::Pending
+            });
+            // Gone, silent for too long, or nothing was being asked when the server stopped.
+            heard.await.filter(|count| *count > 0)?;
+            while !buffer.is_empty() {
+                let Some(plain) = wire::read(&buffer) else { return Some(buffer) };
+                let Some(goal) = Goal::of(&plain) else { return Some(buffer) };
+                let length = plain.length;
+                let (parts, content) = self.answer(goal, plain).await.into_parts();
+                // All answers of these routes are known whole.
+                let body = content.collect().await.ok()?.to_bytes();
+                let is_last = *stopping.borrow();
+                out.clear();
+                wire::write(&parts, &body, is_last, &mut out);
+                stream.write_all(&out).await.ok()?;
+                if is_last {
+                    let _ = stream.shutdown().await;
+                    return None;
+                }
+                buffer.drain(..length);
+            }
+        }
+    }
+
+    async fn answer(&self, goal: Goal, plain: Plain<'_>) -> Response {
+        let Plain { method, target, headers, body, .. } = plain;
+        let mut request = Request::new(Content::empty());
+        *request.method_mut() = method;
+        *request.headers_mut() = headers;
+        // It has been matched already, so it is one.
+        *request.uri_mut() = target.parse().unwrap_or_else(|_| Uri::from_static(CLAIMS));
+        request.extensions_mut().insert(self.connection);
+        request.extensions_mut().insert(goal.route());
+        let Shield { front, gate } = &**self.shield;
+        let handle = |request| async { self.handle(&gate.app, goal, request, body).await.into_response() };
+        front::pass(front, request, |request| gate::pass(gate, request, handle)).await
+    }
+
+    async fn handle(
+        &self,
+        app: &App,
+        goal: Goal,
+        request: Request,
+        body: &[u8],
+    ) -> Result<impl IntoResponse + use<>, Problem> {
+        let (parts, _) = request.into_parts();
+        let caller = Caller::of(&parts.extensions)?;
+        let state = State(app.clone());
+        match goal {
+            Goal::Create => {
+                let body = Body::of(&parts, body)?;
+                create_claim(state, caller, self.line.clone(), body).await
+            }
+            Goal::Heartbeat(id) => {
+                let (at, body) = (AtClaim::of(app, &caller, id)?, Body::of(&parts, body)?);
+                heartbeat_claim(state, caller, at, body).await
+            }
+            Goal::Release(id) => {
+                let at = AtClaim::of(app, &caller, id)?;
+                release_claim(state, caller, at, Query(Nothing {})).await
+            }
+        }
+    }
+}
+
+/// Appends what there is to read; 0 at the end.
+fn poll_more(
+    stream: &mut (impl AsyncRead + Unpin),
+    buffer: &mut Vec<u8>,
+    cx: &mut Context<'_>,
+) -> Poll<io::Result<usize>> {
+    let filled = buffer.len();
+    buffer.resize(filled + SHORT_READ_BYTES, 0);
+    let mut room = ReadBuf::new(&mut buffer[filled..]);
+    let read = Pin::new(stream).poll_read(cx, &mut room);
+    let count = room.filled().len();
+    buffer.truncate(filled + count);
+    read.map_ok(|()| count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_routes_are_known_in_their_plainest_spelling() {
+        let check = |line: &str, expected: Option<&str>| {
+            let text = format!("{line} HTTP/1.1\r\nhost: a\r\n\r\n");
+            let plain = wire::read(text.as_bytes()).expect("it is plain");
+            assert_eq!(Goal::of(&plain).map(|goal| goal.route().0), expected, "{line}");
+        };
+        check("POST /v1/claims", Some("/v1/claims"));
+        check("POST /v1/claims/lock~a~1/heartbeat", Some("/v1/claims/{id}/heartbeat"));
+        check("DELETE /v1/claims/lock~a~1", Some("/v1/claims/{id}"));
+        for other in [
+            "GET /v1/claims",
+            "POST /v1/claims?x=1",
+            "POST /v1/claims/",
+            "POST /v1/claims2",
+            "DELETE /v1/claims/lock~a~1?x=1",
+            "DELETE /v1/claims/lock%7Ea~1",
+            "DELETE /v1/claims/lock~a~01",
+            "DELETE /v1/claims/lock~a~1/items/b",
+            "POST /v1/claims/lock~a~1/advance",
+            "GET /v1/claims/lock~a~1",
+        ] {
+            check(other, None);
+        }
+    }
+}
