@@ -7,10 +7,10 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::Path;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::rand::{GetRandomFlags, getrandom};
 
 /// A disk.
@@ -123,11 +123,12 @@ impl Disk for RealDisk {
     }
 
     fn open(&self, path: &Path) -> io::Result<RealFile> {
-        Ok(RealFile(open_options().open(path)?))
+        let file = open_options().open(path)?;
+        Ok(RealFile { file, direct: Direct::open(path) })
     }
 
     fn open_to_read(&self, path: &Path) -> io::Result<RealFile> {
-        Ok(RealFile(File::open(path)?))
+        Ok(RealFile { file: File::open(path)?, direct: None })
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -153,11 +154,52 @@ impl Disk for RealDisk {
 
 /// A file of the machine's.
 #[derive(Debug)]
-pub struct RealFile(File);
+pub struct RealFile {
+    file: File,
+    /// `None` where the file system knows no such way.
+    direct: Option<Direct>,
+}
+
+/// The same file past the system's cache. Nobody reads a journal while it is written, and a page of that cache for each
+/// page of a record, made, filled and thrown away again, cost as much as deciding what is in it.
+#[derive(Debug)]
+struct Direct {
+    file: File,
+    /// Room that begins somewhere before a block's boundary: the disk takes nothing from elsewhere.
+    room: Vec<u8>,
+}
+
+/// What disks read and write at once: none in use has larger blocks.
+const BLOCK_BYTES: usize = 4096;
+/// What is written past the cache at once.
+const DIRECT_BYTES: usize = 64 * BLOCK_BYTES;
+
+impl Direct {
+    fn open(path: &Path) -> Option<Self> {
+        let flags = i32::try_from(OFlags::DIRECT.bits()).ok()?;
+        let file = OpenOptions::new().write(true).custom_flags(flags).open(path).ok()?;
+        Some(Self { file, room: vec![0; DIRECT_BYTES + BLOCK_BYTES] })
+    }
+
+    fn takes(offset: u64, bytes: &[u8]) -> bool {
+        offset.is_multiple_of(BLOCK_BYTES as u64) && bytes.len().is_multiple_of(BLOCK_BYTES)
+    }
+
+    fn write_at(&mut self, mut offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let start = self.room.as_ptr().align_offset(BLOCK_BYTES);
+        for part in bytes.chunks(DIRECT_BYTES) {
+            let room = &mut self.room[start..start + part.len()];
+            room.copy_from_slice(part);
+            self.file.write_all_at(room, offset)?;
+            offset += part.len() as u64;
+        }
+        Ok(())
+    }
+}
 
 impl DiskFile for RealFile {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn allocate(&mut self, bytes: u64) -> io::Result<()> {
@@ -167,17 +209,17 @@ impl DiskFile for RealFile {
         let mut offset = 0;
         while offset < bytes {
             let part = usize::try_from(bytes - offset).unwrap_or(usize::MAX).min(zeros.len());
-            self.0.write_all_at(&zeros[..part], offset)?;
+            self.file.write_all_at(&zeros[..part], offset)?;
             offset += part as u64;
         }
-        self.0.set_len(bytes)?;
-        self.0.sync_all()
+        self.file.set_len(bytes)?;
+        self.file.sync_all()
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
         let mut filled = 0;
         while filled < buf.len() {
-            match self.0.read_at(&mut buf[filled..], offset + filled as u64) {
+            match self.file.read_at(&mut buf[filled..], offset + filled as u64) {
                 Ok(0) => break,
                 Ok(read) => filled += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -188,11 +230,19 @@ impl DiskFile for RealFile {
     }
 
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
+        if let Some(direct) = self.direct.as_mut().filter(|_| Direct::takes(offset, bytes)) {
+            match direct.write_at(offset, bytes) {
+                // It wants other blocks than these, and says so before it takes any.
+                Err(error) if error.kind() == io::ErrorKind::InvalidInput => self.direct = None,
+                written => return written,
+            }
+        }
+        self.file.write_all_at(bytes, offset)
     }
 
+    /// What went past the cache may still be in the disk's own.
     fn sync_data(&mut self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 }
 
