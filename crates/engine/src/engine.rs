@@ -16,10 +16,10 @@ use crate::feed::{Feed, From, Subscription};
 use crate::follow::{Follower, Wake};
 use crate::limits::{LANES_MAX, PULSE_MS, SAMPLE_MS_MAX, TIDY_MS};
 use crate::planted::Planted;
-use crate::queue::{Queue, Taken};
+use crate::queue::Queue;
 use crate::turn::{News, Pending, Report, Turn};
 use crate::waiters::Waiters;
-use crate::{Answer, Clock, Refused, ReplyTo, Request};
+use crate::{Answer, Clock, Refused, ReplyTo, Request, running};
 
 /// Hears what the engine does: the server's metrics, a benchmark's figures.
 pub trait Observer: Send + Sync + 'static {
@@ -136,7 +136,7 @@ pub(crate) struct Time {
 }
 
 impl Time {
-    fn now_ms(&self) -> i64 {
+    pub(crate) fn now_ms(&self) -> i64 {
         let newest_ms = self.newest_ms.load(Ordering::Acquire);
         if !self.shared {
             return (self.clock.now_ms() + self.offset_ms()).max(newest_ms);
@@ -146,13 +146,18 @@ impl Time {
         if newest_ms - now_ms <= SAMPLE_MS_MAX { now_ms.max(newest_ms) } else { now_ms }
     }
 
-    fn offset_ms(&self) -> i64 {
+    pub(crate) fn offset_ms(&self) -> i64 {
         self.offset_ms.load(Ordering::Acquire)
     }
 
     /// The clock that measures the time between two looks.
     pub(crate) fn clock_ms(&self) -> i64 {
         self.clock.now_ms()
+    }
+
+    /// The loop has come to this time.
+    pub(crate) fn went_on(&self, now_ms: i64) {
+        self.newest_ms.fetch_max(now_ms, Ordering::AcqRel);
     }
 
     /// A shared store has just told its time, when asked at this one of the clock. An answer that took long
@@ -204,7 +209,7 @@ impl Engine {
         let mut threads = Vec::new();
         for (number, turn) in turns.into_iter().enumerate() {
             let (queue, time, options) = (lanes.0[number].queue.clone(), time.clone(), options.clone());
-            let work = move || run(turn, &queue, &time, &options);
+            let work = move || running::run(turn, &queue, &time, &options);
             threads.push(spawn("tenure-engine", work)?);
         }
         if shared {
@@ -442,23 +447,9 @@ fn tidy(mut tidier: Tidier, end: &Wake, often: Duration) {
     }
 }
 
-/// Closes the queue however the loop ends, and tells those in it, so that nobody waits for a thread
-/// that is gone.
-struct Closing<'a>(&'a Queue, &'a Time, &'a Options);
-
-impl Drop for Closing<'_> {
-    fn drop(&mut self) {
-        tell_of_panic(self.2);
-        let server_time_ms = self.1.now_ms();
-        for pending in self.0.abandon() {
-            pending.ticket.send(Answer { server_time_ms, outcome: Err(Refused::Stopped), replayed: false });
-        }
-    }
-}
-
 /// A thread that panicked is gone for good, and with it what it did for everyone: the process must end, as after
 /// any other failure that cannot be mended while running.
-fn tell_of_panic(options: &Options) {
+pub(crate) fn tell_of_panic(options: &Options) {
     if std::thread::panicking() {
         let error = Error::Stopped { detail: "a thread of the engine panicked".to_owned() };
         tracing::error!(%error, "the engine stops");
@@ -473,66 +464,4 @@ impl Drop for Alarm {
     fn drop(&mut self) {
         tell_of_panic(&self.0);
     }
-}
-
-fn run<S: Store>(
-    mut turn: Turn<S, ReplyTo>,
-    queue: &Queue,
-    time: &Time,
-    options: &Options,
-) -> Result<(), Error> {
-    let closing = Closing(queue, time, options);
-    let shared = turn.store().is_shared();
-    let mut answers = Vec::new();
-    let mut answered = 0;
-    loop {
-        let deadline = turn.next_ms().map(|next_ms| {
-            let ahead_ms = u64::try_from(next_ms - time.clock.now_ms()).unwrap_or(0);
-            Instant::now() + Duration::from_millis(ahead_ms)
-        });
-        let inbox = match queue.take(deadline, answered, options.linger) {
-            Taken::Batch(inbox) => inbox,
-            Taken::Closed if turn.is_behind() => Vec::new(),
-            Taken::Closed => break,
-        };
-        if shared {
-            turn.set_offset_ms(time.offset_ms());
-            turn.hear(queue.news());
-            // Told of a deadline that has not come: a turn would only ask for the time.
-            let due = turn.next_ms().is_some_and(|next_ms| next_ms <= time.clock.now_ms());
-            if inbox.is_empty() && !due {
-                continue;
-            }
-        }
-        let result = turn.run(time.clock.now_ms(), inbox, &mut answers);
-        if result.is_err() {
-            turn.dismiss(&mut answers);
-        }
-        time.newest_ms.fetch_max(turn.now_ms(), Ordering::AcqRel);
-        answered = answers.len();
-        let mut errands = Vec::new();
-        for done in answers.drain(..) {
-            if !done.ticket.send(done.answer) {
-                errands.extend(done.if_gone);
-            }
-        }
-        match result {
-            Ok(report) => options.observer.turn(&report),
-            Err(error) => {
-                tracing::error!(%error, "the store failed; the engine stops");
-                options.observer.failed(&error);
-                return Err(error);
-            }
-        }
-        for command in errands {
-            // Refused only when the queue is full or closing; the claim then runs out by itself.
-            let _ = queue.push(Pending { request: command.into(), ticket: ReplyTo::Nobody });
-        }
-    }
-    drop(closing);
-    let closed = turn.close(&mut answers);
-    for done in answers {
-        done.ticket.send(done.answer);
-    }
-    closed.map(drop)
 }

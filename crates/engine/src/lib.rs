@@ -8,6 +8,7 @@
 //! puts it on a thread.
 
 mod clock;
+mod decided;
 mod engine;
 mod explain;
 mod feed;
@@ -18,6 +19,7 @@ mod planted;
 mod queue;
 mod request;
 mod round;
+mod running;
 mod timers;
 mod turn;
 mod waiters;

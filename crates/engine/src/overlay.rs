@@ -17,6 +17,12 @@ pub(crate) struct Overlay<'v, V> {
     changes: &'v mut Changes,
 }
 
+/// The same, to be read only: what a commit that is under way is about to change lies beneath the next turn's own.
+pub(crate) struct Beneath<'v, V> {
+    view: &'v V,
+    changes: &'v Changes,
+}
+
 /// A turn's own decisions. Emptied and used again by the next one, so that its tables need not grow anew.
 #[derive(Default)]
 pub(crate) struct Changes {
@@ -41,8 +47,11 @@ struct Layer {
 
 impl<'v, V: View> Overlay<'v, V> {
     pub(crate) fn new(view: &'v V, changes: &'v mut Changes) -> Self {
-        changes.clear();
         Self { view, changes }
+    }
+
+    fn read(&self) -> Beneath<'_, V> {
+        Beneath { view: self.view, changes: self.changes }
     }
 
     /// A decision holds for the rest of the turn.
@@ -74,22 +83,25 @@ impl<'v, V: View> Overlay<'v, V> {
         self.view.now_ms(key)
     }
 
+    /// What lies beneath the turn's own decisions.
+    pub(crate) fn view(&self) -> &V {
+        self.view
+    }
+
     pub(crate) fn keep(&mut self, key: ReplyKey, kept: Arc<Kept>) {
         self.changes.kept.insert(key, kept);
     }
 
     pub(crate) fn kept(&self, key: &ReplyKey) -> Option<Arc<Kept>> {
-        self.changes.kept.get(key).cloned().or_else(|| self.view.kept(key))
-    }
-
-    /// What this turn changed in a collection.
-    fn layer(&self, key: &CollectionKey) -> Option<&Layer> {
-        self.changes.layer(key)
+        self.read().kept(key)
     }
 }
 
 impl Changes {
     fn layer(&self, key: &CollectionKey) -> Option<&Layer> {
+        if self.used == 0 {
+            return None;
+        }
         if let Some((known, layer)) = self.layers[..self.used].get(self.last.get())
             && known == key
         {
@@ -114,7 +126,8 @@ impl Changes {
         &mut self.layers[self.last.get()].1
     }
 
-    fn clear(&mut self) {
+    /// Whatever it held is committed, or never will be.
+    pub(crate) fn clear(&mut self) {
         self.policies.clear();
         self.kept.clear();
         self.places.clear();
@@ -141,6 +154,65 @@ impl Layer {
 
 impl<V: View> Rows for Overlay<'_, V> {
     fn epoch(&self) -> u64 {
+        self.read().epoch()
+    }
+
+    fn policy(&self, kind: &str) -> Option<Arc<Policy>> {
+        self.read().policy(kind)
+    }
+
+    fn collection(&self, key: &CollectionKey) -> Option<Arc<Collection>> {
+        self.read().collection(key)
+    }
+
+    fn item(&self, key: &CollectionKey, id: &ItemId) -> Option<Arc<Item>> {
+        self.read().item(key, id)
+    }
+
+    fn claim(&self, key: &CollectionKey, number: u64) -> Option<Arc<Claim>> {
+        self.read().claim(key, number)
+    }
+
+    fn claims_of(&self, key: &CollectionKey, holder_id: &str) -> Vec<Arc<Claim>> {
+        self.read().claims_of(key, holder_id)
+    }
+
+    fn active_claims(&self, key: &CollectionKey) -> Vec<u64> {
+        self.read().active_claims(key)
+    }
+}
+
+impl<'v, V: View> Beneath<'v, V> {
+    pub(crate) fn new(view: &'v V, changes: &'v Changes) -> Self {
+        Self { view, changes }
+    }
+
+    /// What is committed.
+    pub(crate) fn committed(&self) -> &V {
+        self.view
+    }
+}
+
+impl<V: View> View for Beneath<'_, V> {
+    fn clock_ms(&self) -> Option<i64> {
+        self.view.clock_ms()
+    }
+
+    fn now_ms(&self, collection: &CollectionKey) -> Option<i64> {
+        self.view.now_ms(collection)
+    }
+
+    fn covers(&self, collection: &CollectionKey) -> bool {
+        self.view.covers(collection)
+    }
+
+    fn kept(&self, key: &ReplyKey) -> Option<Arc<Kept>> {
+        self.changes.kept.get(key).cloned().or_else(|| self.view.kept(key))
+    }
+}
+
+impl<V: View> Rows for Beneath<'_, V> {
+    fn epoch(&self) -> u64 {
         self.view.epoch()
     }
 
@@ -149,25 +221,25 @@ impl<V: View> Rows for Overlay<'_, V> {
     }
 
     fn collection(&self, key: &CollectionKey) -> Option<Arc<Collection>> {
-        let changed = self.layer(key).and_then(|layer| layer.head.clone());
+        let changed = self.changes.layer(key).and_then(|layer| layer.head.clone());
         changed.or_else(|| self.view.collection(key))
     }
 
     fn item(&self, key: &CollectionKey, id: &ItemId) -> Option<Arc<Item>> {
-        match self.layer(key).and_then(|layer| layer.items.get(id)) {
+        match self.changes.layer(key).and_then(|layer| layer.items.get(id)) {
             Some(changed) => changed.clone(),
             None => self.view.item(key, id),
         }
     }
 
     fn claim(&self, key: &CollectionKey, number: u64) -> Option<Arc<Claim>> {
-        let changed = self.layer(key).and_then(|layer| layer.claims.get(&number));
+        let changed = self.changes.layer(key).and_then(|layer| layer.claims.get(&number));
         changed.cloned().or_else(|| self.view.claim(key, number))
     }
 
     fn claims_of(&self, key: &CollectionKey, holder_id: &str) -> Vec<Arc<Claim>> {
         let mut claims = self.view.claims_of(key, holder_id);
-        let Some(layer) = self.layer(key) else { return claims };
+        let Some(layer) = self.changes.layer(key) else { return claims };
         let Some(numbers) = layer.by_holder.get(holder_id) else { return claims };
         claims.retain(|claim| !layer.claims.contains_key(&claim.number));
         let changed = numbers.iter().filter_map(|number| layer.claims.get(number));
@@ -178,7 +250,7 @@ impl<V: View> Rows for Overlay<'_, V> {
 
     fn active_claims(&self, key: &CollectionKey) -> Vec<u64> {
         let mut numbers = self.view.active_claims(key);
-        let Some(layer) = self.layer(key) else { return numbers };
+        let Some(layer) = self.changes.layer(key) else { return numbers };
         numbers.retain(|number| !layer.claims.contains_key(number));
         let changed = layer.claims.values().filter(|claim| claim.state == ClaimState::Active);
         numbers.extend(changed.map(|claim| claim.number));

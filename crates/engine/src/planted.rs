@@ -24,6 +24,10 @@ pub enum Bug {
     ForgetTimers,
     /// Serves the waiter who came last.
     LastComeFirstServed,
+    /// Decides without what a commit that is under way will change.
+    BlindAhead,
+    /// Keeps what was decided on top of a commit that failed.
+    KeepOnTop,
 }
 
 /// Which bug is planted.

@@ -8,6 +8,9 @@ use crate::limits::{BATCH_MAX, QUEUE_MAX};
 use crate::turn::News;
 use crate::{Pending, Refused, ReplyTo};
 
+/// Requests for which the loop is woken while something is made safe: each time costs as much as deciding a few.
+const PORTION: usize = 16;
+
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     inner: Mutex<Inner>,
@@ -24,6 +27,8 @@ struct Inner {
     woken: bool,
     /// The loop sleeps until this many wait; 0 while it is awake.
     wake_at: usize,
+    /// What the loop has begun is safe.
+    safe: bool,
 }
 
 /// What the loop found.
@@ -88,6 +93,26 @@ impl Queue {
         self.inner.lock().waiting.len()
     }
 
+    /// What the loop has begun is safe.
+    pub(crate) fn tell_safe(&self) {
+        self.inner.lock().safe = true;
+        self.arrived.notify_one();
+    }
+
+    /// Takes what comes while something is made safe, in portions that are worth it, and at the end whatever is
+    /// there. Answers `true` at the end. With no room left it only waits for that.
+    pub(crate) fn take_meanwhile(&self, has_room: bool) -> (Vec<Pending<ReplyTo>>, bool) {
+        let mut inner = self.inner.lock();
+        let portion = if has_room { PORTION } else { usize::MAX };
+        while !inner.safe && inner.waiting.len() < portion {
+            inner.wake_at = portion;
+            self.arrived.wait(&mut inner);
+        }
+        inner.wake_at = 0;
+        let safe = std::mem::take(&mut inner.safe);
+        (if has_room { inner.take() } else { Vec::new() }, safe)
+    }
+
     /// Takes what waits, at most a batch. With nothing waiting, sleeps until something comes or the
     /// deadline passes. `expected` callers were just answered and will likely ask again at once: waits
     /// up to `linger` for that many, so that they share a commit instead of splitting into two.
@@ -119,10 +144,17 @@ impl Queue {
         if inner.waiting.is_empty() && inner.closed {
             return Taken::Closed;
         }
-        if inner.waiting.len() <= BATCH_MAX {
-            return Taken::Batch(std::mem::take(&mut inner.waiting));
+        Taken::Batch(inner.take())
+    }
+}
+
+impl Inner {
+    /// At most a batch.
+    fn take(&mut self) -> Vec<Pending<ReplyTo>> {
+        if self.waiting.len() <= BATCH_MAX {
+            return std::mem::take(&mut self.waiting);
         }
-        let rest = inner.waiting.split_off(BATCH_MAX);
-        Taken::Batch(std::mem::replace(&mut inner.waiting, rest))
+        let rest = self.waiting.split_off(BATCH_MAX);
+        std::mem::replace(&mut self.waiting, rest)
     }
 }

@@ -6,20 +6,22 @@ use std::sync::Arc;
 use tenure_core::command::{Acquire, How};
 use tenure_core::refusal::{Unavailable, Why};
 use tenure_core::{
-    Changed, ClaimState, CollectionKey, Command, Fact, ItemId, Principal, Refusal, Reply, Rows, Verb, decide,
+    Changed, Claim, ClaimState, CollectionKey, Command, Fact, ItemId, Principal, Refusal, Reply, Rows, Verb,
+    decide,
 };
 use tenure_store::{Entry, Kept, ReplyKey, View, encoded_bytes};
 
-use crate::limits::{BATCH_BYTES_MAX, COMMAND_BYTES_MAX, DUE_MAX, EXPIRIES_MAX};
-use crate::overlay::Overlay;
+use crate::decided::Decided;
+use crate::limits::{COMMAND_BYTES_MAX, DUE_MAX, EXPIRIES_MAX};
+use crate::overlay::{Beneath, Overlay};
 use crate::planted::{Bug, Planted};
 use crate::timers::{Timer, Timers};
 use crate::waiters::{Freed, Line, Waiter, Waiters};
-use crate::{Answer, Answered, Idempotency, Pending, Refused, Report, Request, Ticket};
+use crate::{Answer, Answered, Idempotency, Pending, Refused, Request, Ticket};
 
 /// What a turn has decided so far.
 pub(crate) struct Round<'a, V, T> {
-    overlay: Overlay<'a, V>,
+    overlay: Overlay<'a, Beneath<'a, V>>,
     /// The turn's time. A collection may have its own: see [`Self::now_in`].
     now_ms: i64,
     /// The time by which patience is measured: over a shared store this node's own clock, since the store's
@@ -31,22 +33,16 @@ pub(crate) struct Round<'a, V, T> {
     /// Others work on the same data: rows are locked, deadlines are told of, a commit may have to be
     /// decided anew.
     shared: bool,
-    pub(crate) entries: Vec<Entry>,
-    pub(crate) answers: Vec<Answered<T>>,
+    pub(crate) decided: Decided<T>,
     /// Items that became free and may be waited for. Only a full commit leaves some here.
     pub(crate) freed: Freed,
-    /// Timers taken out in this turn, to be put back should it fail.
-    pub(crate) due: Vec<Timer>,
-    /// How many more claims are active after it.
-    pub(crate) active: i64,
-    pub(crate) report: Report,
-    /// Bytes of the events and kept replies so far.
-    bytes: usize,
 }
 
 impl<'a, V: View, T: Ticket> Round<'a, V, T> {
+    /// Goes on with what has been decided for the same commit.
     pub(crate) fn new(
-        overlay: Overlay<'a, V>,
+        overlay: Overlay<'a, Beneath<'a, V>>,
+        decided: Decided<T>,
         (now_ms, patience_ms): (i64, i64),
         timers: &'a mut Timers,
         waiters: &'a mut Waiters<T>,
@@ -54,22 +50,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         shared: bool,
     ) -> Self {
         let freed = waiters.begin_turn();
-        Self {
-            overlay,
-            now_ms,
-            patience_ms,
-            timers,
-            waiters,
-            planted,
-            shared,
-            entries: Vec::new(),
-            answers: Vec::new(),
-            freed,
-            due: Vec::new(),
-            active: 0,
-            report: Report::default(),
-            bytes: 0,
-        }
+        Self { overlay, now_ms, patience_ms, timers, waiters, planted, shared, decided, freed }
     }
 
     /// The time by which everything in a collection is decided.
@@ -79,7 +60,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
 
     /// What is decided fills a commit; the rest must wait for the next.
     pub(crate) fn is_full(&self) -> bool {
-        self.bytes >= BATCH_BYTES_MAX
+        self.decided.is_full()
     }
 
     /// Claims whose time is up end before anything else is decided, so nobody overtakes a waiter.
@@ -108,7 +89,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
                 let items = claim.items.iter().cloned().collect();
                 self.freed.push((timer.collection.clone(), items));
             }
-            self.due.push(timer);
+            self.decided.due.push(timer);
         }
         for timer in elsewhere {
             self.timers.set_anyway(timer);
@@ -118,16 +99,20 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         self.serve_waiters();
     }
 
-    /// Forgets some of the timers that no active claim or running lock delay needs.
+    /// Forgets some of the timers that no active claim or running lock delay needs: as is committed, and as it will be if
+    /// what is under way succeeds.
     pub(crate) fn sweep_timers(&mut self, active: usize) {
         // Who shares its store keeps only near ones, and each look would be a read.
         if self.shared {
             return;
         }
         let (overlay, now_ms) = (&self.overlay, self.now_ms);
-        self.timers.sweep(active, |timer| {
-            let claim = overlay.claim(&timer.collection, timer.claim);
+        let needed = |claim: Option<Arc<Claim>>| {
             claim.is_some_and(|claim| claim.state == ClaimState::Active || claim.blocked_until_ms > now_ms)
+        };
+        self.timers.sweep(active, |timer| {
+            needed(overlay.claim(&timer.collection, timer.claim))
+                || needed(overlay.view().committed().claim(&timer.collection, timer.claim))
         });
     }
 
@@ -287,7 +272,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         if bytes.max(reply) > COMMAND_BYTES_MAX {
             return Err(Refusal::Limit { limit: Arc::from("bytes"), max: COMMAND_BYTES_MAX as u64 });
         }
-        self.bytes += bytes;
+        self.decided.bytes += bytes;
         if decision.events.is_empty() && decision.beats.is_empty() {
             return Ok(decision.reply);
         }
@@ -297,7 +282,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         if !self.planted.is(Bug::StaleRows) {
             self.overlay.take(&command.collection, &decision.changed);
         }
-        self.entries.push(Entry {
+        self.decided.entries.push(Entry {
             collection: command.collection.clone(),
             events: decision.events,
             beats: decision.beats,
@@ -314,7 +299,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         let now_ms = self.now_in(collection);
         match fact {
             Fact::Granted(grant) => {
-                self.active += 1;
+                self.decided.active += 1;
                 self.timers.set(timer(seq, grant.expires_at_ms));
             }
             Fact::Renewed { claim, expires_at_ms, .. } | Fact::Advanced { claim, expires_at_ms, .. } => {
@@ -325,15 +310,15 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
                 }
             }
             Fact::Ended(end) => {
-                self.active -= 1;
+                self.decided.active -= 1;
                 if end.reason.state() == ClaimState::Expired {
-                    self.report.expired += 1;
-                    match self.report.expired_of.get_mut(collection.kind()) {
+                    self.decided.report.expired += 1;
+                    match self.decided.report.expired_of.get_mut(collection.kind()) {
                         Some(count) => *count += 1,
-                        None => drop(self.report.expired_of.insert(collection.kind().to_owned(), 1)),
+                        None => drop(self.decided.report.expired_of.insert(collection.kind().to_owned(), 1)),
                     }
                     let lag_ms = now_ms - end.ended_at_ms;
-                    self.report.expiry_lag_ms = self.report.expiry_lag_ms.max(lag_ms);
+                    self.decided.report.expiry_lag_ms = self.decided.report.expiry_lag_ms.max(lag_ms);
                 }
                 if end.blocked_until_ms > now_ms {
                     if !self.shared || self.waiters.len() > 0 {
@@ -475,15 +460,16 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             at_ms: self.now_in(collection),
             outcome: outcome.clone(),
         });
-        self.bytes += encoded_bytes(&*kept);
+        self.decided.bytes += encoded_bytes(&*kept);
         self.overlay.keep(key.clone(), kept.clone());
         let own = self
+            .decided
             .entries
             .last_mut()
             .filter(|entry| outcome.is_ok() && entry.kept.is_none() && entry.collection == *collection);
         match own {
             Some(entry) => entry.kept = Some((key, kept)),
-            None => self.entries.push(Entry {
+            None => self.decided.entries.push(Entry {
                 collection: collection.clone(),
                 events: Vec::new(),
                 beats: Vec::new(),
@@ -501,7 +487,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     fn push_answer(&mut self, pending: Pending<T>, answer: Answer, if_gone: Option<Command>) {
         let Pending { request, ticket } = pending;
         let request = self.shared.then_some(request);
-        self.answers.push(Answered { ticket, answer, if_gone, request });
+        self.decided.answers.push(Answered { ticket, answer, if_gone, request });
     }
 
     fn answer_of(&self, collection: &CollectionKey, outcome: Result<Reply, Refused>) -> Answer {

@@ -1,17 +1,20 @@
 //! One turn of the loop: due deadlines, then what waits, one commit, the answers. No threads, no clock:
 //! a simulator drives it as the engine's thread does.
 
+mod opening;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use tenure_core::{ClaimState, CollectionKey, Command, ItemId, Principal, Verb, decide};
-use tenure_store::{Batch, ClaimFilter, Entry, Error, Store, View};
+use tenure_core::{CollectionKey, Command, ItemId};
+use tenure_store::{Batch, Done, Error, Store, View};
 
+use crate::decided::{Decided, Flight};
 use crate::feed::Feed;
-use crate::limits::{AHEAD_MS, CONFLICTS_MAX, DUE_MAX, MARK_MS, RESUME_MAX, RETRY_MS};
-use crate::overlay::{Changes, Overlay};
+use crate::limits::{AHEAD_MS, CONFLICTS_MAX, DUE_MAX, MARK_MS, RETRY_MS};
+use crate::overlay::{Beneath, Changes, Overlay};
 use crate::planted::{Bug, Planted};
 use crate::round::Round;
 use crate::timers::{Timer, Timers};
@@ -62,7 +65,14 @@ pub struct Report {
 pub struct Turn<S, T> {
     store: S,
     timers: Timers,
+    /// What is decided for the next commit, and the rows as that leaves them.
+    decided: Decided<T>,
     changes: Changes,
+    /// The commit that is under way, and the rows as it will leave them.
+    flight: Option<Flight<T>>,
+    /// Something was loaded, and decided upon, since the newest commit began.
+    is_loaded: bool,
+    beneath: Changes,
     /// Locked while a turn decides, never while it commits; others only count.
     waiters: Arc<Mutex<Waiters<T>>>,
     /// Requests that did not fit into the newest commit.
@@ -105,12 +115,16 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         };
         let now_ms = clock_ms + offset_ms;
         let timers = if store.is_shared() { Timers::told() } else { Timers::default() };
-        let (changes, waiters) = (Changes::default(), Arc::default());
+        let (changes, beneath, waiters) = (Changes::default(), Changes::default(), Arc::default());
         let (late, active, retry_at_ms) = (VecDeque::new(), 0, None);
         let mut turn = Self {
             store,
             timers,
+            decided: Decided::default(),
             changes,
+            flight: None,
+            is_loaded: false,
+            beneath,
             waiters,
             late,
             feed,
@@ -143,6 +157,19 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         inbox: Vec<Pending<T>>,
         answers: &mut Vec<Answered<T>>,
     ) -> Result<Report, Error> {
+        self.decide(clock_ms, inbox, answers)?;
+        self.begin(None, answers)?;
+        self.complete(answers)
+    }
+
+    /// Decides what came in, on the rows as what is decided already and what is under way will leave them. Only those
+    /// are answered whose requests could not be read.
+    pub fn decide(
+        &mut self,
+        clock_ms: i64,
+        inbox: Vec<Pending<T>>,
+        answers: &mut Vec<Answered<T>>,
+    ) -> Result<(), Error> {
         let shared = self.store.is_shared();
         let mut wants = wants(self.late.iter().chain(&inbox), self.store.wants_rows());
         let before_ms = self.now_ms;
@@ -162,9 +189,10 @@ impl<S: Store, T: Ticket> Turn<S, T> {
                 self.retry_at_ms = Some(retry_at_ms);
                 answers
                     .extend(inbox.into_iter().map(|pending| refuse(pending.ticket, self.now_ms, &refused)));
-                return if error.is_fatal() { Err(error) } else { Ok(Report::default()) };
+                return if error.is_fatal() { Err(error) } else { Ok(()) };
             }
         };
+        self.is_loaded = true;
         let own_ms = view.clock_ms();
         self.now_ms = match own_ms {
             // As it is: what it says of one collection must not leak into others.
@@ -174,18 +202,21 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         let decide_at_ms = if self.planted.is(Bug::StaleTime) { before_ms } else { self.now_ms };
         let patience_ms = if own_ms.is_some() { clock_ms } else { decide_at_ms };
         let mut waiters = self.waiters.lock();
-        let first_joined = waiters.next_number();
-        let overlay = Overlay::new(&view, &mut self.changes);
+        let mut decided = std::mem::take(&mut self.decided);
+        decided.first_joined.get_or_insert(waiters.next_number());
+        let nothing = Changes::default();
+        let under_way = if self.planted.is(Bug::BlindAhead) { &nothing } else { &self.beneath };
+        let beneath = Beneath::new(&view, under_way);
         let mut round = Round::new(
-            overlay,
+            Overlay::new(&beneath, &mut self.changes),
+            decided,
             (decide_at_ms, patience_ms),
             &mut self.timers,
             &mut waiters,
             self.planted,
             shared,
         );
-        let owed = round.freed.clone();
-        // While the rows are still the committed ones: what this turn ends may not have ended.
+        round.decided.owed.extend(round.freed.iter().cloned());
         round.sweep_timers(usize::try_from(self.active).unwrap_or(0));
         round.expire_due();
         let mut inbox = self.late.drain(..).chain(inbox).collect::<VecDeque<_>>();
@@ -198,13 +229,106 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         }
         self.late = inbox;
         round.end_waits();
-        let Round { entries, answers: answered, due, active, freed, mut report, .. } = round;
+        let Round { decided, freed, .. } = round;
+        self.decided = decided;
         waiters.owe(freed);
-        drop(waiters);
-        drop(view);
-        report.answered = answered.len();
-        report.committed = entries.len();
-        self.finish(entries, answered, Outcome { due, first_joined, owed, active }, answers, report)
+        Ok(())
+    }
+
+    /// Begins to commit what is decided. With `beside` the store may do so on a thread of its own, and tells when it is
+    /// done; until [`Self::complete`] more can be decided. Answers whether there is anything to complete.
+    pub fn begin(&mut self, beside: Option<Done>, answers: &mut Vec<Answered<T>>) -> Result<bool, Error> {
+        debug_assert!(self.flight.is_none(), "one commit at a time");
+        if !std::mem::take(&mut self.is_loaded) {
+            return Ok(false);
+        }
+        self.retry_at_ms = None;
+        let mut decided = std::mem::take(&mut self.decided);
+        decided.report.answered = decided.answers.len();
+        decided.report.committed = decided.entries.len();
+        let entries = std::mem::take(&mut decided.entries);
+        let mark = self.marks() && self.now_ms >= self.store.high_water_ms() + MARK_MS;
+        let (told, told_of) = if entries.is_empty() && !mark {
+            // A refusal leaves nothing to commit, and is no truer than what it was decided on.
+            if let Err(error) = self.store.abandon() {
+                return self.fail(error, decided, answers).map(|()| false);
+            }
+            (None, Vec::new())
+        } else {
+            let told = self.feed.begin(&entries);
+            let told_of = if self.store.is_shared() { Feed::shared_of(&entries) } else { Vec::new() };
+            if self.planted.is(Bug::TellBeforeCommit) {
+                Feed::tell(told.clone());
+            }
+            if self.planted.is(Bug::AnswerBeforeCommit) {
+                answers.append(&mut decided.answers);
+            }
+            (Some(told), told_of)
+        };
+        let started = Instant::now();
+        if told.is_some() {
+            let batch = Batch { at_ms: self.now_ms, entries };
+            let begun = match beside {
+                Some(done) => self.store.begin(batch, done),
+                None => self.store.commit(batch),
+            };
+            if let Err(error) = begun {
+                self.feed.end(Vec::new());
+                return self.fail(error, decided, answers).map(|()| false);
+            }
+        }
+        std::mem::swap(&mut self.changes, &mut self.beneath);
+        self.flight = Some(Flight { decided, told, told_of, started });
+        Ok(true)
+    }
+
+    /// Waits until what was begun is safe, and answers. If it fails, what was decided on top of it never happens either.
+    pub fn complete(&mut self, answers: &mut Vec<Answered<T>>) -> Result<Report, Error> {
+        let Some(flight) = self.flight.take() else { return Ok(Report::default()) };
+        let Flight { mut decided, told, told_of, started } = flight;
+        let completed = if told.is_some() { self.store.complete() } else { Ok(()) };
+        self.beneath.clear();
+        if let Err(error) = completed {
+            self.feed.end(Vec::new());
+            if self.planted.is(Bug::KeepOnTop) {
+                return self.fail(error, decided, answers).map(|()| Report::default());
+            }
+            let on_top = std::mem::take(&mut self.decided);
+            self.is_loaded = false;
+            decided.answers.extend(on_top.answers);
+            decided.due.extend(on_top.due);
+            decided.owed.extend(on_top.owed);
+            return self.fail(error, decided, answers).map(|()| Report::default());
+        }
+        self.conflicts = 0;
+        if let Some(told) = told {
+            decided.report.commit = started.elapsed();
+            self.active += decided.active;
+            self.feed.end(told);
+            self.feed.offer_all(told_of);
+        }
+        answers.append(&mut decided.answers);
+        Ok(decided.report)
+    }
+
+    /// Something is decided that is not committed.
+    pub fn is_ahead(&self) -> bool {
+        self.is_loaded
+    }
+
+    /// The store makes something safe.
+    pub fn is_committing(&self) -> bool {
+        self.flight.as_ref().is_some_and(|flight| flight.told.is_some())
+    }
+
+    /// How many answers wait for the next commit.
+    pub fn ahead(&self) -> usize {
+        self.decided.answers.len()
+    }
+
+    /// More can be decided for the next commit.
+    pub fn has_room(&self) -> bool {
+        self.decided.has_room() && self.late.is_empty()
     }
 
     /// When the next turn is due even if nobody asks for anything, on the clock that drives it.
@@ -279,80 +403,34 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         answers.extend(stopped.map(|ticket| refuse(ticket, self.now_ms, &Refused::Stopped)));
     }
 
-    fn finish(
-        &mut self,
-        entries: Vec<Entry>,
-        mut answered: Vec<Answered<T>>,
-        outcome: Outcome,
-        answers: &mut Vec<Answered<T>>,
-        mut report: Report,
-    ) -> Result<Report, Error> {
-        self.retry_at_ms = None;
-        let mark = self.marks() && self.now_ms >= self.store.high_water_ms() + MARK_MS;
-        if entries.is_empty() && !mark {
-            return match self.store.abandon() {
-                Ok(()) => {
-                    self.conflicts = 0;
-                    answers.append(&mut answered);
-                    Ok(report)
-                }
-                // A refusal leaves nothing to commit, and is no truer than what it was decided on.
-                Err(error) => self.fail(error, answered, outcome, answers),
-            };
-        }
-        let told = self.feed.begin(&entries);
-        let told_of = if self.store.is_shared() { Feed::shared_of(&entries) } else { Vec::new() };
-        if self.planted.is(Bug::TellBeforeCommit) {
-            Feed::tell(told.clone());
-        }
-        if self.planted.is(Bug::AnswerBeforeCommit) {
-            answers.append(&mut answered);
-        }
-        let started = Instant::now();
-        match self.store.commit(Batch { at_ms: self.now_ms, entries }) {
-            Ok(()) => {
-                report.commit = started.elapsed();
-                self.conflicts = 0;
-                self.active += outcome.active;
-                self.feed.end(told);
-                self.feed.offer_all(told_of);
-                answers.append(&mut answered);
-                Ok(report)
-            }
-            Err(error) => {
-                self.feed.end(Vec::new());
-                self.fail(error, answered, outcome, answers)
-            }
-        }
-    }
-
-    /// Nothing of this turn happened, so no answer of it is true.
+    /// Nothing of this happened, so no answer of it is true.
     fn fail(
         &mut self,
         error: Error,
-        answered: Vec<Answered<T>>,
-        outcome: Outcome,
+        decided: Decided<T>,
         answers: &mut Vec<Answered<T>>,
-    ) -> Result<Report, Error> {
+    ) -> Result<(), Error> {
+        self.changes.clear();
         self.retry_at_ms = Some(self.retry_at_ms());
-        for timer in outcome.due {
+        for timer in decided.due {
             self.timers.set(timer);
         }
         let refused = refused_by(&error);
         let mut waiters = self.waiters.lock();
-        waiters.owe(outcome.owed);
+        waiters.owe(decided.owed);
         // Whoever began to wait may wait for a claim that was never granted.
-        let joined = waiters.drain_from(outcome.first_joined);
+        let joined = decided.first_joined.map(|first| waiters.drain_from(first)).unwrap_or_default();
         drop(waiters);
         if matches!(error, Error::Conflict { .. }) && self.conflicts < CONFLICTS_MAX {
             self.conflicts += 1;
             self.retry_at_ms = None;
-            self.ask_again(answered, joined.into_iter().map(|waiter| waiter.pending));
-            return Ok(Report::default());
+            self.ask_again(decided.answers, joined.into_iter().map(|waiter| waiter.pending));
+            return Ok(());
         }
-        answers.extend(joined.into_iter().map(|waiter| refuse(waiter.pending.ticket, self.now_ms, &refused)));
-        answers.extend(answered.into_iter().map(|done| refuse(done.ticket, self.now_ms, &refused)));
-        if error.is_fatal() { Err(error) } else { Ok(Report::default()) }
+        let joined = joined.into_iter().map(|waiter| waiter.pending.ticket);
+        let tickets = joined.chain(decided.answers.into_iter().map(|done| done.ticket));
+        answers.extend(tickets.map(|ticket| refuse(ticket, self.now_ms, &refused)));
+        if error.is_fatal() { Err(error) } else { Ok(()) }
     }
 
     /// Nothing of these happened, since another node came first: they are decided anew in the next turn,
@@ -382,100 +460,6 @@ impl<S: Store, T: Ticket> Turn<S, T> {
     pub(crate) fn set_offset_ms(&mut self, offset_ms: i64) {
         self.offset_ms = offset_ms;
     }
-
-    fn find_timers(&mut self) -> Result<(), Error> {
-        let reader = self.store.reader();
-        let mut filter = ClaimFilter { state: Some(ClaimState::Active), ..ClaimFilter::default() };
-        loop {
-            let page = reader.claims(&filter, 100_000)?;
-            for row in &page.rows {
-                self.active += 1;
-                self.timers.set(Timer {
-                    at_ms: row.claim.expires_at_ms,
-                    claim: row.claim.number,
-                    collection: row.collection.clone(),
-                });
-            }
-            match page.rows.last() {
-                Some(last) if page.more => filter.after = Some((last.collection.clone(), last.claim.number)),
-                _ => return Ok(()),
-            }
-        }
-    }
-
-    /// Ends what was over when the server went away, as of then, in commits of the usual size: nothing of
-    /// that is left for the one commit that gives the others their time back.
-    fn expire_overdue(&mut self, at_ms: i64) -> Result<(), Error> {
-        while self.timers.next_ms().is_some_and(|next_ms| next_ms <= at_ms) {
-            let view = self.store.load(&[])?;
-            let mut waiters = self.waiters.lock();
-            let overlay = Overlay::new(&view, &mut self.changes);
-            let mut round =
-                Round::new(overlay, (at_ms, at_ms), &mut self.timers, &mut waiters, self.planted, false);
-            round.expire_due();
-            let Round { entries, active, .. } = round;
-            drop(waiters);
-            drop(view);
-            self.active += active;
-            self.store.commit(Batch { at_ms, entries })?;
-        }
-        Ok(())
-    }
-
-    fn resume(&mut self, high_water_ms: i64, away_ms: i64) -> Result<(), Error> {
-        let reader = self.store.reader();
-        let mut after = None;
-        loop {
-            let page = reader.collections(after.as_ref(), RESUME_MAX)?;
-            let verb = Verb::Resume { shift_ms: away_ms };
-            let keys: Vec<CollectionKey> = page.rows.into_iter().map(|(key, _)| key).collect();
-            // Only the last page moves the time. After a crash between two pages the next start gives
-            // everyone their time back again: too much for some, too little for none.
-            let at_ms = if page.more { high_water_ms } else { self.now_ms };
-            self.commit_for_each(&keys, &verb, at_ms)?;
-            match keys.into_iter().next_back() {
-                Some(last) if page.more => after = Some(last),
-                _ => return Ok(()),
-            }
-        }
-    }
-
-    /// The system's own command, decided in each of these collections and committed at once.
-    fn commit_for_each(&mut self, keys: &[CollectionKey], verb: &Verb, at_ms: i64) -> Result<(), Error> {
-        let mut entries = Vec::new();
-        let view = self.store.load(&[])?;
-        for key in keys {
-            let command = Command { collection: key.clone(), actor: Principal::system(), verb: verb.clone() };
-            if let Ok(decision) = decide(&view, &command, at_ms)
-                && !decision.events.is_empty()
-            {
-                entries.push(Entry {
-                    collection: key.clone(),
-                    events: decision.events,
-                    beats: decision.beats,
-                    changed: decision.changed,
-                    kept: None,
-                });
-            }
-        }
-        drop(view);
-        if entries.is_empty() {
-            return Ok(());
-        }
-        self.store.commit(Batch { at_ms, entries })
-    }
-}
-
-/// What follows from a turn when its commit is through, or has failed.
-struct Outcome {
-    /// Timers that it took out: put back after a failure.
-    due: Vec<Timer>,
-    /// From this number on callers began to wait in it: refused after a failure.
-    first_joined: u64,
-    /// What was owed to those who wait when it began: owed again after a failure.
-    owed: Freed,
-    /// How many more claims are active after a success.
-    active: i64,
 }
 
 fn refuse<T>(ticket: T, now_ms: i64, refused: &Refused) -> Answered<T> {

@@ -35,7 +35,7 @@ pub enum StoreBug {
 
 impl Bug {
     /// All of them, with their names.
-    pub const ALL: [(&str, Bug); 18] = {
+    pub const ALL: [(&str, Bug); 20] = {
         use tenure_engine::Bug as E;
         [
             ("answer-before-commit", Bug::Engine(E::AnswerBeforeCommit)),
@@ -48,6 +48,8 @@ impl Bug {
             ("stale-time", Bug::Engine(E::StaleTime)),
             ("forget-timers", Bug::Engine(E::ForgetTimers)),
             ("last-come-first-served", Bug::Engine(E::LastComeFirstServed)),
+            ("blind-ahead", Bug::Engine(E::BlindAhead)),
+            ("keep-on-top", Bug::Engine(E::KeepOnTop)),
             ("skip-sync", Bug::Store(StoreBug::SkipSync)),
             ("stop-at-bad-record", Bug::Store(StoreBug::StopAtBadRecord)),
             ("ignore-crc", Bug::Store(StoreBug::IgnoreCrc)),

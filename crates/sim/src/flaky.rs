@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use tenure_engine::{Ticket, Turn};
 use tenure_store::memory::{Memory, MemoryView};
-use tenure_store::{Batch, Error, Reader, Store, Want};
+use tenure_store::{Batch, Done, Error, Reader, Store, Want};
 
 use crate::machine::Machine;
 use crate::rng::Rng;
@@ -22,6 +22,8 @@ const FIRED: u8 = 5;
 pub(crate) struct Flaky {
     inner: Memory,
     fault: Arc<AtomicU8>,
+    /// What was begun and is not over.
+    begun: Option<Batch>,
 }
 
 /// Its machine.
@@ -40,7 +42,7 @@ impl Machine for FlakyMachine {
     type Store = Flaky;
 
     fn start(&mut self) -> Result<Flaky, Error> {
-        Ok(Flaky { inner: self.kept.clone(), fault: self.fault.clone() })
+        Ok(Flaky { inner: self.kept.clone(), fault: self.fault.clone(), begun: None })
     }
 
     fn arm(&mut self, rng: &mut Rng) {
@@ -91,6 +93,20 @@ impl Store for Flaky {
             }
             _ => Err(failed()),
         }
+    }
+
+    fn begin(&mut self, batch: Batch, done: Done) -> Result<(), Error> {
+        self.begun = Some(batch);
+        done();
+        Ok(())
+    }
+
+    fn complete(&mut self) -> Result<(), Error> {
+        self.begun.take().map_or(Ok(()), |batch| self.commit(batch))
+    }
+
+    fn overlaps(&self) -> bool {
+        true
     }
 
     fn high_water_ms(&self) -> i64 {

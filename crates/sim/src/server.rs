@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tenure_core::CollectionKey;
-use tenure_engine::{Delivery, Feed, From, Pending, Planted, Subscription, Turn};
+use tenure_engine::{Answered, Delivery, Feed, From, Pending, Planted, Subscription, Ticket, Turn};
 use tenure_store::{Error, Reader, Store};
 
 use crate::auditor::{Seen, Violation};
@@ -71,10 +71,47 @@ impl<M: Machine> Driver<M> {
         if !self.quiet && self.chance.chance(weather.faults) {
             self.machine.arm(&mut self.chance);
         }
+        let (clock_ms, quiet) = (self.now_ms + self.skew_ms, calm_turns > 0);
+        let ahead = server.turn.store().overlaps() && self.chance.chance(400);
+        let split = if ahead { self.chance.index(inbox.len() + 1) } else { inbox.len() };
         let mut answers = Vec::new();
-        let result = server.turn.run(self.now_ms + self.skew_ms, inbox, &mut answers);
+        if split == inbox.len() {
+            let result = server.turn.run(clock_ms, inbox, &mut answers).map(drop);
+            self.turned(delivered, gone, answers, &result, quiet)?;
+            return self.beside_turn();
+        }
+        // The second part is decided while the first is being committed.
+        let mut first = inbox;
+        let second = first.split_off(split);
+        let result = decide_ahead(&mut server.turn, clock_ms, first, second, &mut answers);
+        let mut delivered = delivered;
+        // If that failed, the second part went with it: refused, or never begun.
+        let later = match &result {
+            Ok(()) if !server.turn.is_ahead() => Vec::new(),
+            _ => delivered.split_off(split),
+        };
+        self.turned(delivered, gone.clone(), answers, &result, quiet)?;
+        let Some(server) = self.server.as_mut().filter(|_| !later.is_empty()) else {
+            return self.beside_turn();
+        };
+        let mut answers = Vec::new();
+        let result = server.turn.begin(None, &mut answers).and_then(|_| server.turn.complete(&mut answers));
+        self.turned(later, gone, answers, &result.map(drop), quiet)?;
+        self.beside_turn()
+    }
+
+    /// A turn has ended: everyone is told, and it is judged.
+    fn turned(
+        &mut self,
+        delivered: Vec<(u64, u64)>,
+        gone: Vec<u64>,
+        answers: Vec<Answered<Caller>>,
+        result: &Result<(), Error>,
+        quiet: bool,
+    ) -> Result<(), Violation> {
         let fault = self.machine.disarm();
         self.tally.faults += u64::from(fault);
+        let Some(server) = &self.server else { return Ok(()) };
         let server_ms = server.turn.now_ms();
         let reader = server.reader.clone();
         let names: Vec<u64> = delivered.iter().map(|(_, request)| *request).collect();
@@ -88,7 +125,7 @@ impl<M: Machine> Driver<M> {
             answers: Vec::new(),
             died: result.is_err(),
             fault,
-            quiet: calm_turns > 0,
+            quiet,
         };
         for done in answers {
             let delivery = done.ticket.delivery;
@@ -98,7 +135,7 @@ impl<M: Machine> Driver<M> {
             seen.answers.push((delivery, done.answer));
         }
         self.tell_history(&seen);
-        if let Err(error) = &result {
+        if let Err(error) = result {
             self.history.add(self.now_ms, format_args!("the server dies: {error}"));
             if !fault {
                 return Err(Violation::new("I11", format!("the server died without a fault: {error}")));
@@ -122,7 +159,7 @@ impl<M: Machine> Driver<M> {
             self.deliver(request);
         }
         self.after_turn(fault);
-        self.beside_turn()
+        Ok(())
     }
 
     /// Puts a request straight into the inbox.
@@ -152,6 +189,9 @@ impl<M: Machine> Driver<M> {
 
     /// Folding, deaths and stops happen between turns.
     fn beside_turn(&mut self) -> Result<(), Violation> {
+        if self.server.is_none() {
+            return Ok(());
+        }
         if self.chance.chance(60) {
             let fault = !self.quiet && self.chance.chance(self.world.weather.faults);
             if fault {
@@ -368,4 +408,18 @@ impl<M: Machine> Driver<M> {
         self.auditor.unfollows(STRANGER);
         Ok(())
     }
+}
+
+/// Decides the second part while the first is being committed, and ends that commit.
+fn decide_ahead<S: Store, T: Ticket>(
+    turn: &mut Turn<S, T>,
+    clock_ms: i64,
+    first: Vec<Pending<T>>,
+    second: Vec<Pending<T>>,
+    answers: &mut Vec<Answered<T>>,
+) -> Result<(), Error> {
+    turn.decide(clock_ms, first, answers)?;
+    turn.begin(Some(Arc::new(|| ())), answers)?;
+    turn.decide(clock_ms, second, answers)?;
+    turn.complete(answers).map(drop)
 }

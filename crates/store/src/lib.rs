@@ -39,6 +39,9 @@ pub type Map<K, V> = std::collections::HashMap<K, V, foldhash::fast::RandomState
 /// whether there may be more.
 pub type Tidier = Box<dyn FnMut() -> Result<bool, Error> + Send>;
 
+/// Called by whoever makes a batch safe, when that is over.
+pub type Done = Arc<dyn Fn() + Send + Sync>;
+
 /// The writer's face.
 pub trait Store: Send {
     /// What a batch of decisions reads.
@@ -52,6 +55,25 @@ pub trait Store: Send {
     /// Makes a batch durable, then visible to readers: all of it, or on an error none of it. When this
     /// returns, no crash takes it back.
     fn commit(&mut self, batch: Batch) -> Result<(), Error>;
+
+    /// Begins to commit a batch, where the store can do so beside whoever asks (see [`Store::overlaps`]): `done` is
+    /// called when the disk has it. It is durable, visible and over when [`Store::complete`] has returned, and not
+    /// before. One at a time; on an error nothing has begun.
+    fn begin(&mut self, batch: Batch, done: Done) -> Result<(), Error> {
+        let begun = self.commit(batch);
+        done();
+        begun
+    }
+
+    /// Waits for what was begun. On an error none of it is there.
+    fn complete(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// What is begun is made safe beside whoever asks, so that the next batch can be decided meanwhile.
+    fn overlaps(&self) -> bool {
+        false
+    }
 
     /// Nothing came of what was loaded: lets go of whatever a load has locked. An error says that something
     /// could not be read, so that whatever was decided on it, a refusal too, may be wrong.

@@ -1,6 +1,7 @@
 //! The engine's tests: one program, one file per promise. Time is moved by hand; nothing sleeps for a
 //! deadline. Most drive a [`tenure_engine::Turn`] directly; what needs the thread blocks its store.
 
+mod ahead;
 mod bytes;
 mod common;
 mod feed;

@@ -17,17 +17,26 @@ use super::kept::Lookup;
 use super::live::Live;
 use super::options::{Faults, Options};
 use super::reader::EmbeddedReader;
-use super::{recover, wire};
-use crate::{Batch, Error, Kept, Reader, ReplyKey, Store, View, Want};
+use super::writer::Writer;
+use super::{recover, wire, writer};
+use crate::{Batch, Done, Error, Kept, Reader, ReplyKey, Store, View, Want};
 
 /// A store in a folder of this process's own.
 pub struct Embedded<D: Disk = RealDisk, A: Archive = SqliteArchive> {
-    pub(super) journal: Journal<D>,
+    /// `None` while the writer has it.
+    pub(super) journal: Option<Journal<D>>,
+    /// Joined before the folder's lock is let go of.
+    pub(super) writer: Option<Writer<D>>,
+    /// What was begun and is not over, with its bytes.
+    pub(super) begun: Option<(Batch, u64)>,
     /// Dropped before the folder's lock: the archive is closed while the folder is still ours.
     pub(super) folder: Folder<A>,
     pub(super) live: Arc<RwLock<Live>>,
     pub(super) archive: A::Reader,
     pub(super) journal_bytes: Arc<AtomicU64>,
+    /// The newest batch.
+    pub(super) last: u64,
+    pub(super) batch_bytes_max: u64,
     pub(super) faults: Faults,
     pub(super) dir: PathBuf,
     pub(super) _lock: D::Lock,
@@ -61,7 +70,7 @@ impl<D: Disk, A: Archive> Embedded<D, A> {
 
     /// The number of the newest batch, which counts from 1.
     pub fn last_batch(&self) -> u64 {
-        self.journal.last()
+        self.last
     }
 
     /// The newest batch that the archive has.
@@ -76,7 +85,35 @@ impl<D: Disk, A: Archive> Embedded<D, A> {
 
     /// The most that one batch may have, in its encoded bytes.
     pub fn batch_bytes_max(&self) -> u64 {
-        self.journal.batch_bytes_max()
+        self.batch_bytes_max
+    }
+
+    fn journal(&mut self) -> Result<&mut Journal<D>, Error> {
+        self.journal.as_mut().ok_or_else(writer::gone)
+    }
+
+    /// Encodes a batch and finds it a place. Answers its bytes.
+    fn stage(&mut self, batch: &Batch) -> Result<u64, Error> {
+        self.folder.check()?;
+        let journal = self.journal.as_mut().ok_or_else(writer::gone)?;
+        journal.stage(|record| wire::encode(batch, record))?;
+        let bytes = journal.staged_bytes();
+        while let Room::AfterFoldOf(number) = journal.make_room(self.folder.folded_through())? {
+            self.folder.fold_through(number)?;
+        }
+        self.journal_bytes.store(journal.bytes(), Ordering::Relaxed);
+        Ok(bytes)
+    }
+
+    /// A batch is safe: readers see it, and it waits to be folded.
+    fn show(&mut self, number: u64, batch: Batch, bytes: u64) {
+        self.last = number;
+        if !self.faults.show_before_sync {
+            self.live.write().apply(number, &batch);
+        }
+        if !self.faults.fold_before_sync {
+            self.folder.push(Pending::new(number, batch, bytes));
+        }
     }
 
     /// Reads replies that are wanted and only in the archive. Here and not in the view: here it can fail.
@@ -110,28 +147,49 @@ impl<D: Disk, A: Archive> Store for Embedded<D, A> {
     }
 
     fn commit(&mut self, batch: Batch) -> Result<(), Error> {
-        self.folder.check()?;
-        self.journal.stage(|record| wire::encode(&batch, record))?;
-        let bytes = self.journal.staged_bytes();
-        while let Room::AfterFoldOf(number) = self.journal.make_room(self.folder.folded_through())? {
-            self.folder.fold_through(number)?;
-        }
-        self.journal_bytes.store(self.journal.bytes(), Ordering::Relaxed);
-        let expected = self.journal.last() + 1;
+        let bytes = self.stage(&batch)?;
+        let expected = self.last + 1;
         if self.faults.show_before_sync {
             self.live.write().apply(expected, &batch);
         }
         if self.faults.fold_before_sync {
             self.folder.fold_early(Pending::new(expected, batch.clone(), bytes))?;
         }
-        let number = self.journal.write()?;
-        if !self.faults.show_before_sync {
-            self.live.write().apply(number, &batch);
-        }
-        if !self.faults.fold_before_sync {
-            self.folder.push(Pending::new(number, batch, bytes));
-        }
+        let number = self.journal()?.write()?;
+        self.show(number, batch, bytes);
         Ok(())
+    }
+
+    fn begin(&mut self, batch: Batch, done: Done) -> Result<(), Error> {
+        let bytes = self.stage(&batch)?;
+        match (&self.writer, self.journal.take()) {
+            (Some(writer), Some(journal)) => writer.begin(journal, done)?,
+            // Nobody else writes: it is written when it is waited for.
+            (_, journal) => {
+                self.journal = journal;
+                done();
+            }
+        }
+        self.begun = Some((batch, bytes));
+        Ok(())
+    }
+
+    fn complete(&mut self) -> Result<(), Error> {
+        let Some((batch, bytes)) = self.begun.take() else { return Ok(()) };
+        let written = match (&mut self.journal, &self.writer) {
+            (None, Some(writer)) => {
+                let (journal, written) = writer.end()?;
+                self.journal = Some(journal);
+                written
+            }
+            _ => self.journal()?.write(),
+        };
+        self.show(written?, batch, bytes);
+        Ok(())
+    }
+
+    fn overlaps(&self) -> bool {
+        self.faults == Faults::default()
     }
 
     fn high_water_ms(&self) -> i64 {

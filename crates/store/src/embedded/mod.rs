@@ -31,6 +31,7 @@ mod reader;
 mod rebuild;
 mod recover;
 mod wire;
+mod writer;
 
 pub use commit::{Embedded, EmbeddedView};
 pub use options::{Faults, Fold, Options};

@@ -14,8 +14,9 @@ use super::fold::Folder;
 use super::journal::{self, io_error};
 use super::kept::KeptIndex;
 use super::live::Live;
-use super::options::{Faults, Options};
+use super::options::{Faults, Fold, Options};
 use super::wire::{self, EntryIn};
+use super::writer::Writer;
 use crate::limits::{SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
 use crate::read::follows;
 use crate::{Error, ReplyKey};
@@ -82,7 +83,12 @@ pub(super) fn open<D: Disk, A: Archive>(
     let reader = archive.reader();
     Ok(Embedded {
         journal_bytes: Arc::new(AtomicU64::new(journal.bytes())),
-        journal,
+        last: journal.last(),
+        batch_bytes_max: journal.batch_bytes_max(),
+        journal: Some(journal),
+        // Who folds by hand has no threads at all.
+        writer: (options.fold == Fold::Thread).then(Writer::start),
+        begun: None,
         folder: Folder::start(archive, live.clone(), group, options),
         live,
         archive: reader,

@@ -88,9 +88,31 @@ impl<S: Store> Desk<S> {
 
     /// One turn, as the engine's thread runs it: an answer that finds nobody becomes an errand.
     pub(crate) fn try_run(&mut self) -> Result<Report, Error> {
+        self.step(Turn::run)
+    }
+
+    /// Decides what was handed in, and commits nothing.
+    pub(crate) fn decide(&mut self) {
+        self.step(Turn::decide).expect("it decides");
+    }
+
+    /// Begins to commit what is decided.
+    pub(crate) fn begin(&mut self) -> bool {
+        self.step(|turn, _, _, answers| turn.begin(Some(Arc::new(|| ())), answers)).expect("it begins")
+    }
+
+    /// The end of what was begun.
+    pub(crate) fn complete(&mut self) -> Result<Report, Error> {
+        self.step(|turn, _, _, answers| turn.complete(answers))
+    }
+
+    fn step<R>(
+        &mut self,
+        step: impl FnOnce(&mut Turn<S, Slip>, i64, Vec<Pending<Slip>>, &mut Vec<Answered<Slip>>) -> R,
+    ) -> R {
         let mut answers = Vec::new();
         let inbox = std::mem::take(&mut self.inbox);
-        let report = self.turn.run(self.clock_ms, inbox, &mut answers);
+        let done = step(&mut self.turn, self.clock_ms, inbox, &mut answers);
         for Answered { ticket, answer, if_gone, .. } in answers {
             if ticket.is_gone() {
                 if let Some(command) = if_gone {
@@ -101,7 +123,7 @@ impl<S: Store> Desk<S> {
                 assert!(earlier.is_none(), "a request is answered once");
             }
         }
-        report
+        done
     }
 
     #[track_caller]

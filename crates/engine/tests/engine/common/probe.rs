@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 use tenure_store::memory::Memory;
-use tenure_store::{Batch, Error, Reader, ReplyKey, Store, Want, encoded_bytes};
+use tenure_store::{Batch, Done, Error, Reader, ReplyKey, Store, Want, encoded_bytes};
 
 /// A store whose every commit passes through a test's hands. Clones share everything, so a clone
 /// dropped or kept is what a crash leaves of it.
@@ -56,7 +56,7 @@ pub(crate) enum Fail {
 
 impl Probe {
     pub(crate) fn store(&self) -> ProbeStore {
-        ProbeStore { memory: Memory::default(), probe: self.clone() }
+        ProbeStore { memory: Memory::default(), probe: self.clone(), begun: None }
     }
 
     /// Entries of each batch committed so far.
@@ -132,6 +132,7 @@ fn bytes_of(batch: &Batch) -> usize {
 pub(crate) struct ProbeStore {
     memory: Memory,
     probe: Probe,
+    begun: Option<Batch>,
 }
 
 impl Store for ProbeStore {
@@ -164,6 +165,17 @@ impl Store for ProbeStore {
         control.largest = control.largest.max(bytes_of(&batch));
         drop(control);
         self.memory.commit(batch)
+    }
+
+    /// It is committed, or fails, when it is waited for.
+    fn begin(&mut self, batch: Batch, done: Done) -> Result<(), Error> {
+        self.begun = Some(batch);
+        done();
+        Ok(())
+    }
+
+    fn complete(&mut self) -> Result<(), Error> {
+        self.begun.take().map_or(Ok(()), |batch| self.commit(batch))
     }
 
     fn high_water_ms(&self) -> i64 {
