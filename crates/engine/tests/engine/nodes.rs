@@ -234,8 +234,8 @@ async fn e09_a_commit_lost_on_the_wire_is_decided_anew_or_found() {
         let answer = soon(engine.execute(acquire("ana", &[&name]))).await;
         assert_eq!(code(&answer), "ok", "{round}");
         assert!(!answer.replayed);
+        assert_eq!(proxy.cuts(), round + 1, "it was cut");
     }
-    proxy.cut(Cut::Never);
     let head = engine.reader().collection(&key(LOCKS)).expect("reads").expect("is there");
     assert_eq!(head.seq, 11, "each happened once");
 }

@@ -16,7 +16,7 @@ mod server;
 pub use any::{AnyStore, AnyView, TEST_STORE, is_over_postgres, rounds};
 pub use compare::readers as assert_same;
 pub use harness::{Harness, Outcome, Overlay, command, key, wants_of};
-pub use proxy::{Cut, Proxy};
+pub use proxy::{Asked, Cut, Proxy};
 pub use server::Server;
 
 use crate::Store;

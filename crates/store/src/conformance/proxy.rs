@@ -6,7 +6,12 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// What happens to the next COMMIT.
+use crate::postgres::BEGIN_BATCH;
+
+const COMMIT: &[u8] = b"COMMIT\0";
+const ROLLBACK: &[u8] = b"ROLLBACK\0";
+
+/// What happens to the next COMMIT of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Cut {
@@ -22,6 +27,40 @@ pub enum Cut {
 pub struct Proxy {
     port: u16,
     state: Arc<State>,
+}
+
+/// What one connection asks of the database. A reader ends its transaction with COMMIT, too, and so does who prepares
+/// statements, tidies or migrates: they do so whenever they like, and none of it is a batch's.
+#[derive(Debug, Default)]
+pub struct Asked {
+    /// What may be the beginning of a word that goes on in the next piece.
+    tail: Vec<u8>,
+    is_batch: bool,
+}
+
+impl Asked {
+    /// Takes the next bytes: whether they commit a batch.
+    pub fn commits(&mut self, piece: &[u8]) -> bool {
+        let words = [BEGIN_BATCH.as_bytes(), COMMIT, ROLLBACK];
+        self.tail.extend_from_slice(piece);
+        let (mut from, mut commits) = (0, false);
+        while let Some((at, word)) = first_of(&words, &self.tail[from..]) {
+            commits |= self.is_batch && word == COMMIT;
+            self.is_batch = word == BEGIN_BATCH.as_bytes();
+            from += at + word.len();
+        }
+        let longest = words.map(<[u8]>::len).into_iter().max().unwrap_or(1);
+        self.tail.drain(..from.max(self.tail.len().saturating_sub(longest - 1)));
+        commits
+    }
+}
+
+/// Where the first of these words is, and which.
+fn first_of<'a>(words: &[&'a [u8]], bytes: &[u8]) -> Option<(usize, &'a [u8])> {
+    (0..bytes.len()).find_map(|at| {
+        let word = words.iter().find(|word| bytes[at..].starts_with(word))?;
+        Some((at, *word))
+    })
 }
 
 #[derive(Default)]
@@ -63,7 +102,7 @@ impl Proxy {
         format!("postgres://tenure@127.0.0.1:{}/{database}", self.port)
     }
 
-    /// What is to happen to the next COMMIT.
+    /// What is to happen to the next COMMIT of a batch.
     pub fn cut(&self, cut: Cut) {
         self.state.cut.store(cut as u8, Ordering::SeqCst);
     }
@@ -107,19 +146,16 @@ fn pass(
     state: &State,
     lost: &AtomicU8,
 ) {
-    const COMMIT: &[u8] = b"COMMIT\0";
     let mut buffer = vec![0; 64 << 10];
     // The end of what came before, since the word may come in two parts.
     let mut seen = Vec::new();
+    let mut asked = Asked::default();
     loop {
         let Ok(count @ 1..) = from.read(&mut buffer) else { return };
         if state.generation.load(Ordering::SeqCst) != generation {
             return;
         }
-        seen.extend_from_slice(&buffer[..count]);
-        let commits = seen.windows(COMMIT.len()).any(|window| window == COMMIT);
-        seen.drain(..seen.len().saturating_sub(COMMIT.len() - 1));
-        if commits && is_request {
+        if is_request && asked.commits(&buffer[..count]) {
             if state.take(Cut::BeforeCommit) {
                 return;
             }
@@ -128,13 +164,38 @@ fn pass(
             }
         }
         if !is_request && lost.load(Ordering::SeqCst) == 1 {
-            if commits {
+            seen.extend_from_slice(&buffer[..count]);
+            if seen.windows(COMMIT.len()).any(|window| window == COMMIT) {
                 return;
             }
+            seen.drain(..seen.len().saturating_sub(COMMIT.len() - 1));
             continue;
         }
         if to.write_all(&buffer[..count]).is_err() {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_batchs_own_commit_is_one() {
+        let begin = format!("{BEGIN_BATCH} = 5000; SET LOCAL statement_timeout = 1\0");
+        let check = |expected: usize, words: &[&str]| {
+            let bytes = words.concat().into_bytes();
+            for size in [1, 7, bytes.len()] {
+                let mut asked = Asked::default();
+                let count = bytes.chunks(size).filter(|piece| asked.commits(piece)).count();
+                assert_eq!(count, expected, "{words:?} in pieces of {size}");
+            }
+        };
+        check(1, &[&begin, "UPDATE", "COMMIT\0"]);
+        check(0, &["BEGIN\0", "SELECT 1 FOR UPDATE", "COMMIT\0"]);
+        check(0, &["BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; SET LOCAL lock_timeout", "COMMIT\0"]);
+        check(0, &[&begin, "ROLLBACK\0", "BEGIN\0", "COMMIT\0"]);
+        check(1, &["COMMIT\0", &begin, "COMMIT\0", "COMMIT\0"]);
     }
 }

@@ -324,14 +324,16 @@ impl Shared {
     }
 }
 
+/// How a batch begins, and nothing else does.
+pub(super) const BEGIN_BATCH: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout";
+
 /// The statements that begin a transaction.
 pub(super) fn begin_sql(options: &Options) -> String {
     let Options { lock_ms, statement_ms, .. } = options;
     // A node that is gone or stuck lets go of its locks after the time that others wait for them.
     format!(
-        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {lock_ms}; \
-         SET LOCAL statement_timeout = {statement_ms}; SET LOCAL idle_in_transaction_session_timeout = {lock_ms}; \
-         {PLAINLY}"
+        "{BEGIN_BATCH} = {lock_ms}; SET LOCAL statement_timeout = {statement_ms}; \
+         SET LOCAL idle_in_transaction_session_timeout = {lock_ms}; {PLAINLY}"
     )
 }
 

@@ -62,6 +62,10 @@ pub const DUE: &str = due::DUE;
 #[cfg(feature = "conformance")]
 pub const OF_HOLDERS: &str = load::OF_HOLDERS;
 
+/// How a batch begins, for a wire that cuts batches off.
+#[cfg(feature = "conformance")]
+pub(crate) const BEGIN_BATCH: &str = load::BEGIN_BATCH;
+
 /// How a database is used.
 #[derive(Clone, Debug)]
 pub struct Options {

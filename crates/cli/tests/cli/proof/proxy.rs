@@ -6,12 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tenure_store::conformance::Asked;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
+
+/// What the database answers to a COMMIT.
+const COMMITTED: &[u8] = b"COMMIT\0";
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +28,7 @@ pub(crate) enum Fault {
     Cut,
     /// Connections stay open and nothing passes: what a network does that has lost a machine.
     HalfOpen,
-    /// A writer's COMMIT passes, and its answer does not: the connection is closed instead. Once, then
+    /// A batch's COMMIT passes, and its answer does not: the connection is closed instead. Once, then
     /// nothing is wrong.
     CutAfterCommit,
 }
@@ -34,15 +38,6 @@ pub(crate) struct Proxy {
     port: u16,
     fault: Arc<watch::Sender<Fault>>,
     serving: JoinHandle<()>,
-}
-
-/// What is known of one connection.
-#[derive(Default)]
-struct Seen {
-    /// It has locked something: what it commits is written.
-    is_writer: AtomicBool,
-    /// Its COMMIT has passed, and the answer is to be lost.
-    is_doomed: AtomicBool,
 }
 
 impl Proxy {
@@ -87,11 +82,12 @@ async fn pass(client: TcpStream, target: SocketAddr, fault: Arc<watch::Sender<Fa
         let _ = stream.set_nodelay(true);
     }
     let ((from_client, to_client), (from_server, to_server)) = (client.into_split(), server.into_split());
-    let seen = Seen::default();
+    // A COMMIT has passed, and the answer is to be lost.
+    let is_doomed = AtomicBool::new(false);
     // Whichever way ends first, both do.
     tokio::select! {
-        () = forward(from_client, to_server, &fault, (&seen, true)) => {}
-        () = forward(from_server, to_client, &fault, (&seen, false)) => {}
+        () = forward(from_client, to_server, &fault, (&is_doomed, true)) => {}
+        () = forward(from_server, to_client, &fault, (&is_doomed, false)) => {}
         () = cut(&fault) => {}
     }
 }
@@ -104,20 +100,13 @@ async fn forward(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     fault: &watch::Sender<Fault>,
-    (seen, is_request): (&Seen, bool),
+    (is_doomed, is_request): (&AtomicBool, bool),
 ) {
     let mut bytes = vec![0; 64 * 1024];
-    let mut tail = Vec::new();
+    let (mut asked, mut answered) = (Asked::default(), Vec::new());
     while let Ok(count @ 1..) = from.read(&mut bytes).await {
         let piece = &bytes[..count];
-        // A word may come in two parts.
-        tail.extend_from_slice(piece);
-        let has = |word: &[u8]| tail.windows(word.len()).any(|window| window == word);
-        let commits = has(b"COMMIT\0");
-        if is_request && has(b"FOR UPDATE") {
-            seen.is_writer.store(true, Ordering::SeqCst);
-        }
-        tail.drain(..tail.len().saturating_sub(9));
+        let commits = is_request && asked.commits(piece);
         let now = *fault.borrow();
         match now {
             Fault::Slow(by) => {
@@ -126,15 +115,19 @@ async fn forward(
             Fault::HalfOpen => {
                 let _ = fault.subscribe().wait_for(|fault| *fault != Fault::HalfOpen).await;
             }
-            Fault::CutAfterCommit if is_request && commits && seen.is_writer.load(Ordering::SeqCst) => {
-                seen.is_doomed.store(true, Ordering::SeqCst);
-            }
+            Fault::CutAfterCommit if commits => is_doomed.store(true, Ordering::SeqCst),
             _ => {}
         }
-        if !is_request && seen.is_doomed.load(Ordering::SeqCst) {
-            if commits {
-                fault
-                    .send_if_modified(|fault| std::mem::replace(fault, Fault::None) == Fault::CutAfterCommit);
+        if !is_request && is_doomed.load(Ordering::SeqCst) {
+            // The word may come in two parts.
+            answered.extend_from_slice(piece);
+            if answered.windows(COMMITTED.len()).any(|window| window == COMMITTED) {
+                // Another lane may have been cut with it, and the test be further by now.
+                fault.send_if_modified(|fault| {
+                    let is_it = *fault == Fault::CutAfterCommit;
+                    *fault = if is_it { Fault::None } else { *fault };
+                    is_it
+                });
                 return;
             }
             continue;
