@@ -53,8 +53,8 @@ fn kept() -> PathBuf {
 }
 
 fn count(workspace: &Workspace) -> Result<Vec<(&'static str, u64)>, String> {
-    cargo::run(&["build", "--release", "--locked", "--package", "tenure-sim", "--bins"])?;
-    let program = workspace.target.join("release/tenure-count");
+    cargo::run(&["build", "--profile", "sim", "--locked", "--package", "tenure-sim", "--bins"])?;
+    let program = workspace.target.join("sim/tenure-count");
     let mut counted = Vec::new();
     for (name, items) in COUNTED {
         let [short, long] = [SHORT, LONG].map(|claims| instructions(&program, items, claims));

@@ -20,14 +20,15 @@ const CONFIGURATION: &str =
 /// Builds it in release, and tells where it lies.
 pub fn release(workspace: &Workspace) -> Result<(), String> {
     cargo::run(&["build", "--release", "--locked", "--package", "tenure-cli"])?;
-    let package = build(&workspace.target.join("release/tenure"), &workspace.target.join("package"))?;
+    let package = build(&workspace.target.join("release/tenure"), &workspace.target.join("package"), "xz")?;
     println!("{}", package.display());
     Ok(())
 }
 
-/// Builds it around the program that the tests built, and looks what is in it.
+/// Builds it around the program that the tests built, and looks what is in it. It is not compressed: that program is
+/// many times as large as a release, and would take minutes.
 pub fn test(workspace: &Workspace) -> Result<(), String> {
-    let package = build(&server::build(workspace)?, &workspace.target.join("package-test"))?;
+    let package = build(&server::build(workspace)?, &workspace.target.join("package-test"), "none")?;
     let unpacked = package.with_extension("unpacked");
     remove(&unpacked)?;
     run(Command::new("dpkg-deb").arg("--extract").arg(&package).arg(&unpacked))?;
@@ -51,7 +52,7 @@ pub fn test(workspace: &Workspace) -> Result<(), String> {
     Ok(())
 }
 
-fn build(program: &Path, folder: &Path) -> Result<PathBuf, String> {
+fn build(program: &Path, folder: &Path, compression: &str) -> Result<PathBuf, String> {
     let root = folder.join("root");
     remove(&root)?;
     let version = said(Command::new(program).arg("--version"))?;
@@ -92,7 +93,9 @@ fn build(program: &Path, folder: &Path) -> Result<PathBuf, String> {
         put(&root.join("DEBIAN").join(name), text.as_bytes(), 0o755)?;
     }
     let package = folder.join(format!("tenure_{version}_{architecture}.deb"));
-    run(Command::new("dpkg-deb").args(["--root-owner-group", "--build"]).arg(&root).arg(&package))?;
+    let mut pack = Command::new("dpkg-deb");
+    pack.arg("--root-owner-group").arg(format!("-Z{compression}")).arg("--build");
+    run(pack.arg(&root).arg(&package))?;
     Ok(package)
 }
 

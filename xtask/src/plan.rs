@@ -58,7 +58,7 @@ pub const STEPS: &[Step] = &[
     step("docs", "every command in the documents works", Action::Docs).needs(&["curl", "jq", "npm", "sqlite3"]),
     step("package", "a Debian package has what it needs", Action::Package).needs(&["dpkg-deb"]),
     step("deny", "dependencies: bans, licences, sources", Action::Deny),
-    cargo("sim", "a thousand seeds satisfy the auditor", &["run", "--release", "--locked", "--package", "tenure-sim", "--", "--seeds", "1000"]),
+    cargo("sim", "a thousand seeds satisfy the auditor", &["run", "--profile", "sim", "--locked", "--package", "tenure-sim", "--", "--seeds", "1000"]),
     step("counts", "no command costs a tenth more instructions than it did", Action::Counts).needs(&["valgrind"]),
 ];
 
