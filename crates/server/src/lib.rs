@@ -59,7 +59,7 @@ pub use metrics::Metrics;
 pub use net::Network;
 pub use problem::Problem;
 pub use rate::{Rate, Rates};
-pub use router::{router, router_with};
+pub use router::{bare_router, router, router_with};
 pub use runner::{HttpRunner, RunnerSettings};
 pub use serve::{ServeError, Server, serve, shield};
 

@@ -20,6 +20,13 @@ pub fn router(app: App) -> (Router, OpenApi) {
 
 /// The same, with more routes in the same document.
 pub fn router_with(app: App, more: OpenApiRouter<App>) -> (Router, OpenApi) {
+    let (router, api) = bare_router(more);
+    (router.with_state(app), api)
+}
+
+/// The same without an application behind it. Making the document is most of the work, so whoever starts very many
+/// servers, as tests do, makes this once and clones it.
+pub fn bare_router(more: OpenApiRouter<App>) -> (Router<App>, OpenApi) {
     let routes = rest::api()
         .merge(own_routes())
         .merge(apps::routes())
@@ -31,11 +38,8 @@ pub fn router_with(app: App, more: OpenApiRouter<App>) -> (Router, OpenApi) {
     let (router, mut api) = routes.split_for_parts();
     document::finish(&mut api);
     let documents = Arc::new(Documents::of(&api));
-    let router = router
-        .fallback(web::serve)
-        .method_not_allowed_fallback(unknown_method)
-        .layer(Extension(documents))
-        .with_state(app);
+    let router =
+        router.fallback(web::serve).method_not_allowed_fallback(unknown_method).layer(Extension(documents));
     (router, api)
 }
 

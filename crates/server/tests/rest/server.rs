@@ -1,7 +1,7 @@
 //! A server to try: the router over a store in memory, a clock that is moved by hand, and an access check
 //! that takes the caller from a header. Every answer is held against the OpenAPI document.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -14,16 +14,23 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tenure_core::{CollectionKey, ItemId, Principal};
 use tenure_engine::{Engine, ManualClock, Options};
-use tenure_server::{App, Caller, Credential, May, Problem, Role, router, rule_of};
+use tenure_server::{App, Caller, Credential, May, Problem, Role, bare_router, rule_of};
 use tenure_store::memory::{Memory, MemoryView};
 use tenure_store::{Batch, Error, Reader, Store, Want};
 use tower::ServiceExt;
+use utoipa_axum::router::OpenApiRouter;
 
 use crate::faulty::{Fault, Faulty};
 
 /// When every server starts: 2026-01-02T03:04:05.678Z.
 pub(crate) const START_MS: i64 = 1_767_323_045_678;
 pub(crate) const NOW: &str = "2026-01-02T03:04:05.678Z";
+
+/// The routes and their document: the same for every server, and long in the making.
+static ROUTES: LazyLock<(Router<App>, Value)> = LazyLock::new(|| {
+    let (router, api) = bare_router(OpenApiRouter::default());
+    (router, serde_json::to_value(api).expect("a document is JSON"))
+});
 
 /// A store that outlives the engine that had it.
 struct Lent {
@@ -75,7 +82,7 @@ impl Store for Lent {
 
 pub(crate) struct Server {
     pub(crate) router: Router,
-    pub(crate) api: Value,
+    pub(crate) api: &'static Value,
     pub(crate) clock: ManualClock,
     pub(crate) engine: Engine,
     home: Arc<Mutex<Option<Memory>>>,
@@ -104,9 +111,8 @@ impl Server {
     pub(crate) fn of(app: App, clock: ManualClock) -> Self {
         let (home, fault) = Default::default();
         let engine = app.engine().clone();
-        let (router, api) = router(app);
-        let router = router.layer(from_fn(check_access));
-        let api = serde_json::to_value(api).expect("a document is JSON");
+        let (router, api) = &*ROUTES;
+        let router = router.clone().with_state(app).layer(from_fn(check_access));
         Self { router, api, clock, engine, home, fault }
     }
 
