@@ -53,9 +53,13 @@ fn e09_deadlines_of_claims_that_have_ended_are_passed_once() {
          UPDATE tenure.claims SET state = 0, expires_at_ms = number WHERE number % 5 = 1",
     );
     server.run(name, "UPDATE tenure.claims SET state = 1 WHERE number % 5 = 1");
-    // Nothing is marked that somebody who began earlier might still see, in whichever database of the server.
+    // Nothing is marked that somebody who began earlier might still see: a transaction in whichever database of the
+    // server, or a snapshot in this one.
     let since = server.ask(name, "SELECT pg_current_xact_id()").expect("a number");
-    let all_after = format!("SELECT pg_snapshot_xmin(pg_current_snapshot()) >= '{since}'::xid8");
+    let all_after = format!(
+        "SELECT pg_snapshot_xmin(pg_current_snapshot()) >= '{since}'::xid8 AND NOT EXISTS (SELECT FROM pg_stat_activity \
+         WHERE datname = '{name}' AND pid <> pg_backend_pid() AND backend_xmin IS NOT NULL)"
+    );
     while server.ask(name, &all_after).as_deref() != Some("t") {
         std::thread::yield_now();
     }
