@@ -69,6 +69,10 @@ pub const STATS_MS: u64 = 15_000;
 pub const MIGRATE_MS: u64 = 300_000;
 /// How often a batch is begun anew when a head came or went meanwhile; each time somebody else got on.
 pub const LOAD_TRIES: usize = 10;
+/// Read from a connection at once: about what the answers to a batch come to.
+pub(crate) const HUSH_READ_BYTES: usize = 16 * 1024;
+/// What a connection has not taken yet may grow to this before more is translated.
+pub(crate) const HUSH_WRITE_BYTES_MAX: usize = 256 * 1024;
 /// Heads of which a writer remembers that they are there: some 100 bytes each.
 pub const KNOWN_HEADS_MAX: usize = 100_000;
 /// How often in a row a writer must have been alone in a collection before it relies on being it once more: who

@@ -14,7 +14,7 @@ use super::connect::failure;
 use super::pipeline::{Pipeline, numbers, texts};
 use super::recent::{Mark, Recent, Rows};
 use super::rows::{decode, head, int, uint};
-use super::session::{PLAINLY, Session, Typed, is_name_lost};
+use super::session::{Session, Typed, is_name_lost};
 use super::{Options, Postgres, Shared};
 use crate::limits::{HEAD_AHEAD_MS, KNOWN_HEADS_MAX, LOAD_TRIES, TOLD_AGAIN_MS};
 use crate::{Error, Kept, Map, ReplyKey, Want};
@@ -82,8 +82,8 @@ const MAKE_HEADS: &str = "INSERT INTO tenure.collections (collection, seq, hash,
 const LOCK_HEADS: &str = "SELECT collection, seq, hash, created_at_ms, at_ms, turn FROM tenure.collections \
      WHERE collection = ANY($1) ORDER BY collection FOR UPDATE";
 pub(super) const CLOCK: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
-/// And in which process of the server, and whether what it confirms may be lost; never prepared, since that is what
-/// tells whether the others may be.
+/// And in which process of the server, and whether what it confirms may be lost. Where its name means something else
+/// its answer does, too, and tells that as well as another process would.
 const CLOCK_AND_PROCESS: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, \
      pg_backend_pid(), current_setting('synchronous_commit') = 'off'";
 /// Asked in every batch: behind a pooler a connection outlives the database that it was made to.
@@ -93,6 +93,8 @@ const CLOCK_AND_TIMELINE: &str = "SELECT floor(extract(epoch FROM clock_timestam
 /// What most batches read, planned once for each connection.
 pub(super) const PREPARED: &[Typed] = &[
     (LOCK_HEADS, &[Type::TEXT_ARRAY]),
+    (CLOCK_AND_PROCESS, &[]),
+    (CLOCK_AND_TIMELINE, &[]),
     (ROWS, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::INT8_ARRAY, Type::TEXT_ARRAY]),
     (OF_HOLDERS, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY]),
     (POLICIES, &[Type::TEXT_ARRAY]),
@@ -324,15 +326,15 @@ impl Shared {
     }
 }
 
-/// The statements that begin a transaction.
-pub(super) fn begin_sql(options: &Options) -> String {
-    let Options { lock_ms, statement_ms, .. } = options;
-    // A node that is gone or stuck lets go of its locks after the time that others wait for them.
-    format!(
-        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {lock_ms}; \
-         SET LOCAL statement_timeout = {statement_ms}; SET LOCAL idle_in_transaction_session_timeout = {lock_ms}; \
-         {PLAINLY}"
-    )
+/// Begins a transaction, with its limits: those two texts are how long it waits for a lock, and for a statement.
+pub(super) fn begin<'a>(pipeline: &mut Pipeline<'a>, session: &'a Session, limits: &'a [String; 2]) {
+    pipeline.typed("BEGIN ISOLATION LEVEL READ COMMITTED", []);
+    pipeline.typed(session.settings(), [(&limits[0], Type::TEXT), (&limits[1], Type::TEXT)]);
+}
+
+/// The limits of a transaction.
+pub(super) fn limits(options: &Options) -> [String; 2] {
+    [options.lock_ms.to_string(), options.statement_ms.to_string()]
 }
 
 /// Locks these heads, sorted, and makes those that are not there. The answers are their rows.
@@ -365,6 +367,22 @@ fn lock_heads(options: &Options) -> &'static str {
     LOCK_HEADS
 }
 
+/// What the database says of itself.
+struct Told {
+    clock_ms: i64,
+    pid: i32,
+    forgets: bool,
+    timeline: Option<String>,
+}
+
+impl Told {
+    fn of(row: &Row, tells_timeline: bool) -> Option<Self> {
+        let timeline = if tells_timeline { Some(row.try_get(3).ok()?) } else { None };
+        let (clock_ms, pid, forgets) = (row.try_get(0).ok()?, row.try_get(1).ok()?, row.try_get(2).ok()?);
+        Some(Self { clock_ms, pid, forgets, timeline })
+    }
+}
+
 /// Why a batch was not begun.
 enum Failed {
     /// Statements' names mean nothing where it began.
@@ -386,14 +404,14 @@ async fn open(
     (tells_timeline, wants, lone): (bool, &[Want], &HashSet<Arc<str>>),
     mut recent: Map<CollectionKey, Recent>,
 ) -> Result<(Open, Vec<CollectionKey>), Failed> {
-    let begin = format!("{}; {}", begin_sql(options), session.planning());
+    let limits = limits(options);
     let names: Vec<&str> = keys.iter().map(CollectionKey::as_str).collect();
     let perhaps_new: Vec<&str> =
         keys.iter().filter(|key| !known.contains(*key)).map(CollectionKey::as_str).collect();
     let asked = Asked::of(wants, lone, &recent);
     let mut pipeline = Pipeline::on(session);
     if !names.is_empty() {
-        pipeline.plain(&begin);
+        begin(&mut pipeline, session, &limits);
         lock_by(lock_heads(options), &mut pipeline, &names, &perhaps_new);
     }
     let locked = pipeline.len().wrapping_sub(1);
@@ -407,14 +425,10 @@ async fn open(
             failure(&error).into()
         }
     })?;
-    let clock = answers[clock].first();
-    if clock.is_some_and(|row| !session.is_at_home(row.get(1))) {
-        return Err(Failed::Elsewhere);
-    }
-    let clock_ms: i64 = clock.map_or(0, |row| row.get(0));
+    let told = answers[clock].first().and_then(|row| Told::of(row, tells_timeline));
+    let Told { clock_ms, timeline, forgets, .. } =
+        told.filter(|told| session.is_at_home(told.pid)).ok_or(Failed::Elsewhere)?;
     let clock_ms = options.test_ms().unwrap_or(clock_ms);
-    let timeline = clock.filter(|_| tells_timeline).map(|row| row.get(3));
-    let forgets = clock.is_some_and(|row| row.get(2));
     let mut loaded = Loaded::default();
     let (mut lasting, mut overtaken) = (Vec::new(), BTreeSet::new());
     if !names.is_empty() {

@@ -15,7 +15,7 @@
 //!         COMMIT
 //! ```
 //!
-//! Both halves are sent as one pipeline each, so a batch costs two round trips however large it is. Heads
+//! Both halves are sent as one pipeline each and answered as one, so a batch costs two round trips however large it is. Heads
 //! are always locked in the order of their keys, so two batches never wait for each other in a circle.
 //! Nothing is set for a session, and statements are prepared by name only where no pooler is between
 //! (`session`): PgBouncer in transaction mode works.
@@ -26,6 +26,7 @@ mod connect;
 mod due;
 mod hints;
 mod history;
+mod hush;
 mod load;
 pub(crate) mod moving;
 mod pipeline;
