@@ -20,6 +20,7 @@
 //! Nothing is set for a session, and statements are prepared by name only where no pooler is between
 //! (`session`): PgBouncer in transaction mode works.
 
+mod asked;
 mod columns;
 mod commit;
 mod connect;
@@ -61,7 +62,7 @@ use tenure_core::CollectionKey;
 pub const DUE: &str = due::DUE;
 /// The same, of what a claim asks about its holder.
 #[cfg(feature = "conformance")]
-pub const OF_HOLDERS: &str = load::OF_HOLDERS;
+pub const OF_HOLDERS: &str = asked::OF_HOLDERS;
 
 /// How a database is used.
 #[derive(Clone, Debug)]
