@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use tenure_core::CollectionKey;
-use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
 use super::Postgres;
 use super::columns::{Columns, Name};
 use super::connect::{failure, is_certain};
-use super::load::{begin_sql, lock};
+use super::load::{begin, limits, lock};
 use super::pipeline::{Pipeline, texts};
 use super::session::Session;
 use crate::limits::RESOLVE_PAUSE_MS;
@@ -116,8 +115,8 @@ impl Postgres {
             let left = until.saturating_duration_since(Instant::now());
             let look = || {
                 let client = Session::connect_within(link, left)?;
-                let begin = begin_sql(&link.options);
-                let found = find(&client, &begin, first, id);
+                let limits = limits(&link.options);
+                let found = find(&client, &limits, first, id);
                 let left = until.saturating_duration_since(Instant::now());
                 let late = |_| Error::Away { detail: "it did not answer in time".to_owned() };
                 let found = client.wait(async { tokio::time::timeout(left, link.in_time(found)).await });
@@ -140,13 +139,13 @@ impl Postgres {
     }
 }
 
-async fn find(client: &Client, begin: &str, first: &str, id: &[u8; 16]) -> Result<bool, Error> {
+async fn find(session: &Session, limits: &[String; 2], first: &str, id: &[u8; 16]) -> Result<bool, Error> {
     let (keys, id) = ([first], &id[..]);
-    let mut pipeline = Pipeline::new(client);
-    pipeline.plain(begin);
+    let mut pipeline = Pipeline::on(session);
+    begin(&mut pipeline, session, limits);
     lock(&mut pipeline, &keys, &keys);
     pipeline.typed(FIND_BATCH, [(&first, Type::TEXT), (&id, Type::BYTEA)]);
-    pipeline.plain("ROLLBACK");
+    pipeline.typed("ROLLBACK", []);
     let answers = pipeline.run().await.map_err(|error| failure(&error))?;
     Ok(answers.iter().rev().nth(1).is_some_and(|found| !found.is_empty()))
 }
@@ -162,13 +161,13 @@ async fn write(
     let mut pipeline = Pipeline::on(session);
     // Durability is what the database is set to, but never none.
     if forgets {
-        pipeline.plain("SET LOCAL synchronous_commit = on");
+        pipeline.typed("SET LOCAL synchronous_commit = on", []);
     }
     columns.put(&mut pipeline, at_ms, Some(Name { collection: first, id: &id[..], test_ms }));
     if !unused.is_empty() {
         pipeline.columns(DROP_HEADS, [texts(unused.iter().copied())]);
     }
-    pipeline.plain("COMMIT");
+    pipeline.typed("COMMIT", []);
     match pipeline.run().await {
         Ok(_) => Ended::Done,
         Err(error) if is_certain(&error) => Ended::Refused(failure(&error)),

@@ -9,12 +9,13 @@ use std::thread::Thread;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
-use tokio_postgres::config::{ChannelBinding, Host, SslMode, TargetSessionAttrs};
+use tokio_postgres::config::{ChannelBinding, Host, SslMode, SslNegotiation, TargetSessionAttrs};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Config, Connection, Socket};
 
 use super::Options;
-use super::tls::{Asked, Tls, TlsStream};
+use super::hush::{Hush, Hushed};
+use super::tls::{Asked, Stream, Tls};
 use crate::Error;
 
 /// An address, and how to speak there.
@@ -22,6 +23,9 @@ struct Place {
     config: Config,
     tls: Tls,
 }
+
+/// What moves a connection's bytes.
+pub(super) type Wire = Connection<Socket, Hushed<Stream>>;
 
 /// Where the database is, and the threads that talk to it.
 pub(super) struct Link {
@@ -44,8 +48,16 @@ impl Place {
                 .to_owned(),
         })?;
         let tls = Tls::new(&asked)?;
-        let mode = if asked.is_on { SslMode::Require } else { SslMode::Disable };
-        config.ssl_mode(mode).channel_binding(ChannelBinding::Disable);
+        // The driver hands a connection over to be wrapped only as one with TLS, and that to a named host only; without
+        // having asked the server for it, where it is none.
+        let is_named = config.get_hosts().iter().all(|host| matches!(host, Host::Tcp(_)));
+        let is_wrapped = asked.is_on || (is_named && !config.get_hosts().is_empty());
+        if !asked.is_on {
+            config.ssl_negotiation(SslNegotiation::Direct);
+        }
+        config
+            .ssl_mode(if is_wrapped { SslMode::Require } else { SslMode::Disable })
+            .channel_binding(ChannelBinding::Disable);
         // Of several hosts the one that writes: a standby would refuse every batch, and show readers the past.
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         config.connect_timeout(Duration::from_millis(options.connect_ms));
@@ -84,24 +96,31 @@ impl Link {
 
     /// A connection, driven until it is dropped, by the runtime that it is made on.
     pub(super) async fn connect(&self) -> Result<Client, Error> {
-        let (client, connection) = self.connect_to(&self.place).await?;
+        Ok(self.connect_hushed().await?.0)
+    }
+
+    /// The same, and what hushes it.
+    pub(super) async fn connect_hushed(&self) -> Result<(Client, Hush), Error> {
+        let (tls, hush) = self.place.tls.hushed();
+        let (client, connection) = self.connect_to(&self.place, tls).await?;
         tokio::spawn(async move {
             // Whoever waits for an answer hears of it; for the operator one line is enough.
             if let Err(error) = connection.await {
                 tracing::warn!(%error, "a connection to the database ended");
             }
         });
-        Ok(client)
+        Ok((client, hush))
     }
 
     /// A connection for hints, which somebody else drives: past a pooler, if we were told how.
-    pub(super) async fn connect_direct(&self) -> Result<(Client, Connection<Socket, TlsStream>), Error> {
-        self.connect_to(self.direct.as_ref().unwrap_or(&self.place)).await
+    pub(super) async fn connect_direct(&self) -> Result<(Client, Wire), Error> {
+        let place = self.direct.as_ref().unwrap_or(&self.place);
+        self.connect_to(place, place.tls.clone()).await
     }
 
-    async fn connect_to(&self, place: &Place) -> Result<(Client, Connection<Socket, TlsStream>), Error> {
+    async fn connect_to(&self, place: &Place, tls: Tls) -> Result<(Client, Wire), Error> {
         let limit = Duration::from_millis(self.options.connect_ms);
-        let connected = tokio::time::timeout(limit, place.config.connect(place.tls.clone())).await;
+        let connected = tokio::time::timeout(limit, place.config.connect(tls)).await;
         match connected {
             Ok(Ok(pair)) => Ok(pair),
             Ok(Err(error)) => Err(away(&error)),

@@ -15,17 +15,19 @@
 //!         COMMIT
 //! ```
 //!
-//! Both halves are sent as one pipeline each, so a batch costs two round trips however large it is. Heads
+//! Both halves are sent as one pipeline each and answered as one, so a batch costs two round trips however large it is. Heads
 //! are always locked in the order of their keys, so two batches never wait for each other in a circle.
 //! Nothing is set for a session, and statements are prepared by name only where no pooler is between
 //! (`session`): PgBouncer in transaction mode works.
 
+mod asked;
 mod columns;
 mod commit;
 mod connect;
 mod due;
 mod hints;
 mod history;
+mod hush;
 mod load;
 pub(crate) mod moving;
 mod pipeline;
@@ -60,7 +62,7 @@ use tenure_core::CollectionKey;
 pub const DUE: &str = due::DUE;
 /// The same, of what a claim asks about its holder.
 #[cfg(feature = "conformance")]
-pub const OF_HOLDERS: &str = load::OF_HOLDERS;
+pub const OF_HOLDERS: &str = asked::OF_HOLDERS;
 
 /// How a batch begins, for a wire that cuts batches off.
 #[cfg(feature = "conformance")]

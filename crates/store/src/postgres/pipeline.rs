@@ -7,6 +7,7 @@ use std::task::Poll;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row};
 
+use super::hush::Hush;
 use super::session::{Prepared, Session};
 
 type Answer<'a> = Pin<Box<dyn Future<Output = Result<Vec<Row>, Error>> + Send + 'a>>;
@@ -35,22 +36,26 @@ pub(super) fn bytes<'a>(values: impl Iterator<Item = &'a [u8]>) -> Column<'a> {
 pub(super) struct Pipeline<'a> {
     client: &'a Client,
     prepared: Option<&'a Prepared>,
+    /// All of it is one explicit transaction's.
+    hush: Option<&'a Hush>,
     waiting: Vec<Answer<'a>>,
 }
 
 impl<'a> Pipeline<'a> {
     pub(super) fn new(client: &'a Client) -> Self {
-        Self { client, prepared: None, waiting: Vec::new() }
+        Self { client, prepared: None, hush: None, waiting: Vec::new() }
     }
 
-    /// The same; what is prepared there is not sent again.
+    /// The same, within a transaction that it begins or that is open; what is prepared there is not sent again.
     pub(super) fn on(session: &'a Session) -> Self {
-        Self { prepared: session.prepared(), ..Self::new(session) }
+        Self { prepared: session.prepared(), hush: Some(session.hush()), ..Self::new(session) }
     }
 
     /// Statements without parameters or rows.
     pub(super) fn plain(&mut self, sql: &'a str) {
         let client = self.client;
+        // A message that is passed over after a failure, and then its answer would be missed.
+        self.hush = None;
         self.waiting.push(Box::pin(async move { client.batch_execute(sql).await.map(|()| Vec::new()) }));
     }
 
@@ -97,6 +102,7 @@ impl<'a> Pipeline<'a> {
 
     /// The rows of each. After the first failure the answers behind it tell nothing.
     pub(super) async fn run(self) -> Result<Vec<Vec<Row>>, Error> {
+        let _hushing = self.hush.map(|hush| hush.all_but_last(self.waiting.len()));
         in_order(self.waiting).await
     }
 }

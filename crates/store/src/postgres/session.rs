@@ -5,8 +5,8 @@
 //! another process, so each load asks in which one it is. In another than expected nothing is decided, and
 //! from then on nothing is prepared by name.
 //!
-//! Whoever waits for an answer moves the bytes itself: a batch has some ten answers, and another thread would have to
-//! wake for each of them, only to wake the one that waits. Nobody looks at the connection in between.
+//! Whoever waits for an answer moves the bytes itself: another thread would have to wake for it, only to wake the one
+//! that waits. Nobody looks at the connection in between.
 
 use std::future::Future;
 use std::ops::Deref;
@@ -20,22 +20,33 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Statement};
 
 use super::connect::{Link, aside};
+use super::hush::Hush;
 use super::recent::Recents;
-use super::{columns, load};
+use super::{asked, columns, load};
 use crate::{Error, Map};
 
 /// A statement and the types of its parameters.
 pub(super) type Typed = (&'static str, &'static [Type]);
 
 /// Planned once, so they must not be planned by what a new installation's tables look like: every one of them
-/// finds its rows by an index.
-const BY_INDEX: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; \
-     SET LOCAL enable_mergejoin = off; SET LOCAL plan_cache_mode = force_generic_plan";
+/// finds its rows by an index. Beside that it is [`SETTINGS`].
+const SETTINGS_BY_INDEX: &str = "SELECT set_config('lock_timeout', $1, true), \
+     set_config('idle_in_transaction_session_timeout', $1, true), set_config('statement_timeout', $2, true), \
+     set_config('enable_bitmapscan', 'off', true), set_config('enable_seqscan', 'off', true), \
+     set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), \
+     set_config('plan_cache_mode', 'force_generic_plan', true)";
 
 /// In every transaction that searches, prepared or not. A search that collects places in a bitmap first never marks an
 /// index's entries whose rows are gone, and reads all of them each time until the table is vacuumed: every deadline of a
 /// claim that was released in time.
 pub(super) const PLAINLY: &str = "SET LOCAL enable_bitmapscan = off";
+/// The same for a writer, in one statement, which takes a fraction of what so many of them would. A node that is gone or
+/// stuck lets go of its locks after the time that others wait for them.
+const SETTINGS: &str = "SELECT set_config('lock_timeout', $1, true), \
+     set_config('idle_in_transaction_session_timeout', $1, true), set_config('statement_timeout', $2, true), \
+     set_config('enable_bitmapscan', 'off', true)";
+/// What every batch begins with.
+const PREPARED: &[Typed] = &[(SETTINGS_BY_INDEX, &[Type::TEXT, Type::TEXT])];
 
 /// A connection.
 #[derive(Debug)]
@@ -44,6 +55,7 @@ pub(super) struct Session {
     /// `None` only while it is dropped; the connection ends with it.
     runtime: Option<Runtime>,
     prepared: Option<Prepared>,
+    hush: Hush,
     /// What was read and written on it.
     pub(super) recent: Recents,
 }
@@ -90,7 +102,7 @@ impl Session {
             doing: "wait for",
             source,
         })?;
-        let connect = || runtime.block_on(async { tokio::time::timeout(limit, link.connect()).await });
+        let connect = || runtime.block_on(async { tokio::time::timeout(limit, link.connect_hushed()).await });
         // A store may be opened on a thread that drives a runtime, which then cannot drive this one.
         let connected = match Handle::try_current() {
             Ok(_) => {
@@ -99,8 +111,8 @@ impl Session {
             Err(_) => connect(),
         };
         let late = |_| Error::Away { detail: "it did not answer in time".to_owned() };
-        let client = connected.map_err(late)??;
-        Ok(Self { client, runtime: Some(runtime), prepared: None, recent: Recents::default() })
+        let (client, hush) = connected.map_err(late)??;
+        Ok(Self { client, runtime: Some(runtime), prepared: None, hush, recent: Recents::default() })
     }
 
     /// Waits on the caller's own thread, and moves what comes and goes meanwhile. Not for a thread that drives a runtime
@@ -125,9 +137,14 @@ impl Session {
         self.prepared.as_ref()
     }
 
-    /// What follows the beginning of a transaction.
-    pub(super) fn planning(&self) -> &'static str {
-        if self.prepared.is_some() { BY_INDEX } else { "" }
+    /// Lets the statements of a pipeline share a `Sync`.
+    pub(super) fn hush(&self) -> &Hush {
+        &self.hush
+    }
+
+    /// What follows the beginning of a transaction: the longest that it waits for a lock, and for a statement.
+    pub(super) fn settings(&self) -> &'static str {
+        if self.prepared.is_some() { SETTINGS_BY_INDEX } else { SETTINGS }
     }
 
     /// Prepares what batches consist of, if nobody has found a pooler yet. Without it everything works, too.
@@ -162,7 +179,8 @@ async fn prepare(client: &Client) -> Result<Prepared, tokio_postgres::Error> {
     client.batch_execute("BEGIN").await?;
     let pid = client.query_typed_one("SELECT pg_backend_pid()", &[]).await?.get(0);
     let mut statements = Map::default();
-    for (sql, types) in load::PREPARED.iter().chain(columns::PREPARED) {
+    for (sql, types) in PREPARED.iter().chain(load::PREPARED).chain(asked::PREPARED).chain(columns::PREPARED)
+    {
         statements.insert(*sql, client.prepare_typed(sql, types).await?);
     }
     client.batch_execute("COMMIT").await?;

@@ -17,6 +17,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use tokio_rustls::{TlsConnector, client};
 
+use super::hush::{Hush, Hushed};
 use crate::Error;
 
 /// What an address says about TLS, and the address without it: the driver knows neither the stricter modes nor
@@ -79,12 +80,15 @@ fn decoded(text: &str) -> Result<PathBuf, Error> {
 
 /// Makes connections, with TLS where that was asked for.
 #[derive(Clone)]
-pub(super) struct Tls(Option<TlsConnector>);
+pub(super) struct Tls {
+    connector: Option<TlsConnector>,
+    hush: Hush,
+}
 
 impl Tls {
     pub(super) fn new(asked: &Asked) -> Result<Self, Error> {
         if !asked.is_on {
-            return Ok(Self(None));
+            return Ok(Self { connector: None, hush: Hush::default() });
         }
         let roots = match &asked.authorities {
             Some(path) => of_file(path)?,
@@ -95,7 +99,14 @@ impl Tls {
             .map_err(|error| refused(&format!("TLS cannot be set up: {error}")))?
             .with_root_certificates(roots)
             .with_no_client_auth();
-        Ok(Self(Some(TlsConnector::from(Arc::new(config)))))
+        let connector = Some(TlsConnector::from(Arc::new(config)));
+        Ok(Self { connector, hush: Hush::default() })
+    }
+
+    /// For one connection, and what hushes that.
+    pub(super) fn hushed(&self) -> (Self, Hush) {
+        let hush = Hush::default();
+        (Self { connector: self.connector.clone(), hush: hush.clone() }, hush)
     }
 }
 
@@ -121,32 +132,33 @@ fn of_system() -> Result<RootCertStore, Error> {
 }
 
 impl MakeTlsConnect<Socket> for Tls {
-    type Stream = TlsStream;
+    type Stream = Hushed<Stream>;
     type TlsConnect = Handshake;
     type Error = io::Error;
 
     fn make_tls_connect(&mut self, host: &str) -> io::Result<Handshake> {
-        Ok(Handshake { connector: self.0.clone(), host: host.to_owned() })
+        Ok(Handshake { tls: self.clone(), host: host.to_owned() })
     }
 }
 
 /// One connection's beginning.
 pub(super) struct Handshake {
-    connector: Option<TlsConnector>,
+    tls: Tls,
     host: String,
 }
 
 impl TlsConnect<Socket> for Handshake {
-    type Stream = TlsStream;
+    type Stream = Hushed<Stream>;
     type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<TlsStream>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Hushed<Stream>>> + Send>>;
 
     fn connect(self, socket: Socket) -> Self::Future {
         Box::pin(async move {
-            let connector = self.connector.ok_or_else(|| io::Error::other("no TLS was asked for"))?;
+            let Tls { connector, hush } = self.tls;
+            let Some(connector) = connector else { return Ok(Hushed::new(Stream::Plain(socket), hush)) };
             let name = ServerName::try_from(self.host).map_err(io::Error::other)?;
             match connector.connect(name, socket).await {
-                Ok(stream) => Ok(TlsStream(Box::new(stream))),
+                Ok(stream) => Ok(Hushed::new(Stream::Tls(Box::new(stream)), hush)),
                 Err(error) => Err(explained(error)),
             }
         })
@@ -166,40 +178,53 @@ fn explained(error: io::Error) -> io::Error {
     error
 }
 
-/// A connection inside TLS.
-pub(super) struct TlsStream(Box<client::TlsStream<Socket>>);
+/// A connection, inside TLS or not.
+pub(super) enum Stream {
+    Plain(Socket),
+    Tls(Box<client::TlsStream<Socket>>),
+}
 
-impl tokio_postgres::tls::TlsStream for TlsStream {
+impl tokio_postgres::tls::TlsStream for Hushed<Stream> {
     fn channel_binding(&self) -> ChannelBinding {
         // The certificate was verified; nothing is bound to it beyond that.
         ChannelBinding::none()
     }
 }
 
-impl AsyncRead for TlsStream {
+/// Passes a call on to whichever it is.
+macro_rules! inner {
+    ($stream:expr, $inner:ident => $call:expr) => {
+        match &mut *$stream {
+            Stream::Plain($inner) => $call,
+            Stream::Tls($inner) => $call,
+        }
+    };
+}
+
+impl AsyncRead for Stream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.0).poll_read(context, buffer)
+        inner!(self, inner => Pin::new(inner).poll_read(context, buffer))
     }
 }
 
-impl AsyncWrite for TlsStream {
+impl AsyncWrite for Stream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut *self.0).poll_write(context, bytes)
+        inner!(self, inner => Pin::new(inner).poll_write(context, bytes))
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.0).poll_flush(context)
+        inner!(self, inner => Pin::new(inner).poll_flush(context))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.0).poll_shutdown(context)
+        inner!(self, inner => Pin::new(inner).poll_shutdown(context))
     }
 }

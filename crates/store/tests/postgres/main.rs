@@ -1,5 +1,6 @@
 //! PostgreSQL behaves like the reference.
 
+mod in_turn;
 mod lost;
 mod migrations;
 mod moving;
