@@ -5,7 +5,8 @@ use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Refusal;
 use crate::limits::{ITEM_ID_BYTES_MAX, KIND_BYTES_MAX, NAME_BYTES_MAX, SESSION_BYTES_MAX, STATUS_BYTES_MAX};
@@ -19,9 +20,35 @@ const POLICIES: &str = "tenure/policies";
 macro_rules! name {
     ($(#[$doc:meta])* $type:ident, $field:literal, $check:path) => {
         $(#[$doc])*
-        #[derive(Clone, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-        #[serde(try_from = "Arc<str>", into = "Arc<str>")]
+        #[derive(Clone, Eq, PartialOrd, Ord)]
         pub struct $type(Arc<str>);
+
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+
+        // Out of the text itself: a string in between would be allocated for each name of each command.
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Text;
+
+                impl Visitor<'_> for Text {
+                    type Value = $type;
+
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str("a string")
+                    }
+
+                    fn visit_str<E: Error>(self, text: &str) -> Result<$type, E> {
+                        $type::new(text).map_err(E::custom)
+                    }
+                }
+
+                deserializer.deserialize_str(Text)
+            }
+        }
 
         // Most comparisons are of a name with itself: one pointer tells.
         impl PartialEq for $type {
@@ -112,7 +139,7 @@ name! {
 impl CollectionKey {
     /// Puts a key together from its two parts.
     pub fn from_parts(kind: &str, name: &str) -> Result<Self, Refusal> {
-        Self::new(format!("{kind}/{name}"))
+        Self::new([kind, "/", name].concat())
     }
 
     /// Where Tenure keeps the policies, as a collection like any other.
@@ -146,9 +173,21 @@ pub struct ClaimId {
     pub number: u64,
 }
 
+impl ClaimId {
+    fn text(&self) -> String {
+        let collection = self.collection.as_str();
+        let mut text = String::with_capacity(collection.len() + 21);
+        let (kind, name) = collection.split_once('/').unwrap_or_default();
+        for part in [kind, "~", name, "~", &self.number.to_string()] {
+            text.push_str(part);
+        }
+        text
+    }
+}
+
 impl fmt::Display for ClaimId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}~{}~{}", self.collection.kind(), self.collection.name(), self.number)
+        f.write_str(&self.text())
     }
 }
 
@@ -166,7 +205,7 @@ impl FromStr for ClaimId {
         let number = number
             .parse::<u64>()
             .ok()
-            .filter(|parsed| *parsed > 0 && parsed.to_string() == number)
+            .filter(|_| !number.starts_with(['+', '0']))
             .ok_or_else(|| Refusal::invalid("claim", "must end in the number of its grant"))?;
         let collection = CollectionKey::from_parts(kind, name)
             .map_err(|_| Refusal::invalid("claim", "must name an existing kind and collection"))?;
@@ -175,15 +214,15 @@ impl FromStr for ClaimId {
 }
 
 impl Serialize for ClaimId {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text())
     }
 }
 
 impl<'de> Deserialize<'de> for ClaimId {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
+        text.parse().map_err(D::Error::custom)
     }
 }
 

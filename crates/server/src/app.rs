@@ -16,7 +16,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::apps::Uploading;
 use crate::apps::check_owned;
 use crate::apps::raffle::Audience;
-use crate::command::{Asked, Rendered};
+use crate::command::{Asked, Question, Rendered};
 use crate::gateway::PowerTranz;
 use crate::idempotency::Key;
 use crate::identity::{Identity, ServerSecret, Settings};
@@ -34,6 +34,8 @@ pub struct App(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     engine: Engine,
+    /// Where the applications work.
+    desk: Desk,
     identity: Identity,
     metrics: Metrics,
     /// Keeps files, and counts what it unpacks at once.
@@ -86,6 +88,7 @@ impl App {
         let seeds = Seeds::new(identity.derive("raffle seeds"));
         let raffles = Raffles::new(Desk::new(engine.clone()), seeds);
         Self(Arc::new(Inner {
+            desk: Desk::new(engine.clone()),
             engine,
             identity,
             metrics,
@@ -100,6 +103,11 @@ impl App {
             verifying,
             workshop,
         }))
+    }
+
+    /// Where the applications work.
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.0.desk
     }
 
     /// The application of images and annotations.
@@ -213,8 +221,9 @@ impl App {
         key: Option<&Key>,
     ) -> Result<Rendered, Problem> {
         check_owned(self, caller, &asked)?;
-        let answer = self.ask(caller, asked.collection.clone(), asked.verb.clone(), key).await;
-        asked.render(&answer, self.reader().epoch())
+        let (question, verb) = asked.split();
+        let answer = self.ask(caller, question.collection.clone(), verb, key).await;
+        question.render(&answer, self.reader().epoch())
     }
 
     /// The same, where the answer may wait for held items.
@@ -229,20 +238,23 @@ impl App {
             return self.answer(caller, asked, key).await;
         }
         check_owned(self, caller, &asked)?;
-        let (collection, verb) = (asked.collection.clone(), asked.verb.clone());
-        let command = Command { collection, actor: caller.principal.clone(), verb };
+        let (question, verb) = asked.split();
+        let command =
+            Command { collection: question.collection.clone(), actor: caller.principal.clone(), verb };
         let request = Request { command, idempotency: key.map(Key::idempotency) };
-        let answers = self.ask_patiently(caller, line, vec![request]).await?;
+        // In a box: the future of those who need not wait stays small, and is moved about.
+        let answers = Box::pin(self.ask_patiently(caller, line, vec![request])).await?;
         let answer = answers.first().ok_or_else(Problem::internal)?;
-        asked.render(answer, self.reader().epoch()).map_err(|problem| self.with_longest_wait(problem, &asked))
+        let rendered = question.render(answer, self.reader().epoch());
+        rendered.map_err(|problem| self.with_longest_wait(problem, &question))
     }
 
     /// A wait that is too long is refused with the longest that the kind allows, so that a client can ask anew.
-    pub(crate) fn with_longest_wait(&self, problem: Problem, asked: &Asked) -> Problem {
+    pub(crate) fn with_longest_wait(&self, problem: Problem, question: &Question) -> Problem {
         if problem.code != "invalid" || problem.more.get("field").is_none_or(|field| field != "wait_ms") {
             return problem;
         }
-        match self.policy(asked.collection.kind()) {
+        match self.policy(question.collection.kind()) {
             Ok(Some(policy)) => problem.with("max", policy.max_wait_ms),
             _ => problem,
         }

@@ -2,8 +2,7 @@
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
-use axum::http::request::Parts;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -36,8 +35,12 @@ pub(crate) struct LargeBody {
 
 impl<T: DeserializeOwned> Body<T> {
     /// Of a request whose body was read, and that has no query.
-    pub(crate) fn of(parts: &Parts, bytes: &[u8]) -> Result<Self, Problem> {
-        let key = check(parts, bytes)?;
+    pub(crate) fn of(
+        (method, path): (&Method, &str),
+        headers: &HeaderMap,
+        bytes: &[u8],
+    ) -> Result<Self, Problem> {
+        let key = check((method, path), headers, bytes)?;
         Ok(Self { value: parse(bytes, "body")?, key })
     }
 }
@@ -74,13 +77,13 @@ async fn read(request: Request, limit: usize) -> Result<(Bytes, Option<Key>), Pr
             return Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "timeout", "the body took too long"));
         }
     };
-    let key = check(&parts, &bytes)?;
+    let key = check((&parts.method, parts.uri.path()), &parts.headers, &bytes)?;
     Ok((bytes, key))
 }
 
 /// A body must say what it is. Answers the key of its request.
-fn check(parts: &Parts, bytes: &[u8]) -> Result<Option<Key>, Problem> {
-    let is_json = parts.headers.get(header::CONTENT_TYPE).is_some_and(|value| {
+fn check((method, path): (&Method, &str), headers: &HeaderMap, bytes: &[u8]) -> Result<Option<Key>, Problem> {
+    let is_json = headers.get(header::CONTENT_TYPE).is_some_and(|value| {
         let essence = value.to_str().unwrap_or("").split(';').next().unwrap_or("").trim();
         essence.eq_ignore_ascii_case("application/json")
     });
@@ -91,7 +94,7 @@ fn check(parts: &Parts, bytes: &[u8]) -> Result<Option<Key>, Problem> {
             "send application/json",
         ));
     }
-    Key::of(&parts.method, &parts.uri, &parts.headers, bytes)
+    Key::of(method, path, headers, bytes)
 }
 
 /// Reads JSON. A syntax error is 400; a wrong or unknown field is 422 that names it, or the `whole`.

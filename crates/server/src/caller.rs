@@ -40,7 +40,12 @@ pub enum Credential {
 impl Caller {
     /// Who was let in. The gate puts it there; a public route has none.
     pub(crate) fn of(extensions: &Extensions) -> Result<Self, Problem> {
-        extensions.get::<Self>().cloned().ok_or_else(|| Problem::unauthenticated("sign in first"))
+        extensions.get::<Self>().cloned().ok_or_else(Self::nobody)
+    }
+
+    /// What is said where somebody has to be known.
+    pub(crate) fn nobody() -> Problem {
+        Problem::unauthenticated("sign in first")
     }
 
     /// The collection, if this caller may touch its kind. Tenure's own kind is nobody's.

@@ -1,25 +1,30 @@
 //! What every request passes first and every answer last: its id, its client, its span and figures, a
 //! panic's end, and the headers that keep browsers safe.
 
+use std::borrow::Cow;
+use std::future::poll_fn;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{self, Poll};
 use std::time::Instant;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request};
 use axum::http::header::{self, HeaderName};
 use axum::http::request::Parts;
-use axum::http::{Extensions, HeaderMap, HeaderValue};
+use axum::http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
-use futures_util::FutureExt;
-use tracing::Instrument;
 
 use crate::Problem;
+use crate::context::{Context, Scope};
+use crate::fields::Fields;
 use crate::metrics::Metrics;
 use crate::net::{Network, came_over_tls, client_address};
 use crate::problem::Code;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
 const REQUEST_ID_BYTES_MAX: usize = 128;
 const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
                    connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
@@ -33,14 +38,9 @@ pub struct Connection {
     pub is_tls: bool,
 }
 
-/// The route of a request that no router has matched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Route(pub(crate) &'static str);
-
 /// The route that a request was matched to, as the access table names it.
 pub(crate) fn route_of(extensions: &Extensions) -> Option<&str> {
-    let short = || extensions.get::<Route>().map(|route| route.0);
-    extensions.get::<MatchedPath>().map(MatchedPath::as_str).or_else(short)
+    extensions.get::<MatchedPath>().map(MatchedPath::as_str)
 }
 
 /// Whose request it is, behind proxies that are trusted.
@@ -85,17 +85,97 @@ impl Front {
 /// Request ids: this process's own number, then a count.
 #[derive(Debug)]
 struct Ids {
-    process: u64,
+    process: String,
     count: AtomicU64,
 }
 
 impl Ids {
     fn new() -> Self {
-        Self { process: getrandom::u64().unwrap_or_default(), count: AtomicU64::new(1) }
+        let process = format!("{:016x}-", getrandom::u64().unwrap_or_default());
+        Self { process, count: AtomicU64::new(1) }
     }
 
     fn next(&self) -> String {
-        format!("{:016x}-{:x}", self.process, self.count.fetch_add(1, Ordering::Relaxed))
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        let mut id = String::with_capacity(self.process.len() + 16);
+        id.push_str(&self.process);
+        // By hand: a formatter takes longer than all else that an id takes.
+        let digits = (64 - count.leading_zeros()).div_ceil(4).max(1);
+        let digits = (0..digits).rev().map(|place| (count >> (4 * place)) & 15);
+        id.extend(digits.filter_map(|digit| char::from_digit(u32::try_from(digit).ok()?, 16)));
+        id
+    }
+}
+
+/// A request on its way through, whichever that is.
+#[derive(Debug)]
+pub(crate) struct Visit<'a> {
+    front: &'a Front,
+    pub(crate) client: Client,
+    started: Instant,
+    scope: Scope,
+}
+
+impl Front {
+    /// Whose request it is that came on this connection.
+    pub(crate) fn client(&self, connection: Connection, headers: &HeaderMap) -> Client {
+        let (peer, trusted) = (connection.peer.ip(), &*self.trusted);
+        Client {
+            address: client_address(peer, headers, trusted),
+            is_tls: connection.is_tls || came_over_tls(peer, headers, trusted),
+        }
+    }
+
+    pub(crate) fn arrive(
+        &self,
+        method: &Method,
+        headers: &HeaderMap,
+        route: Cow<'static, str>,
+        client: Client,
+    ) -> Visit<'_> {
+        let started = Instant::now();
+        let id = request_id(headers).unwrap_or_else(|| self.ids.next());
+        let trace = trace_id(headers).unwrap_or_default().to_owned();
+        let scope = Scope::new(Context { id, method: method.clone(), route, trace, client: client.address });
+        Visit { front: self, client, started, scope }
+    }
+}
+
+impl Visit<'_> {
+    /// What comes of it. A panic ends here.
+    pub(crate) async fn run<T>(
+        &mut self,
+        mut work: Pin<&mut (impl Future<Output = T> + Send)>,
+    ) -> Result<T, Problem> {
+        let polled = |cx: &mut task::Context<'_>| {
+            let poll = AssertUnwindSafe(|| work.as_mut().poll(cx));
+            if let Ok(polled) = self.scope.enter(|| catch_unwind(poll)) {
+                return polled.map(Ok);
+            }
+            self.scope.enter(|| tracing::error!("a handler panicked"));
+            Poll::Ready(Err(Problem::internal()))
+        };
+        poll_fn(polled).await
+    }
+
+    /// Counts and logs its answer, and puts the headers that every answer has.
+    pub(crate) fn leave(mut self, status: StatusCode, code: Option<&'static str>, fields: &mut impl Fields) {
+        let (metrics, took) = (&self.front.metrics, self.started.elapsed());
+        if let Some(Context { id, method, route, .. }) = self.scope.context() {
+            metrics.request(route, method, status, took);
+            protect(fields, self.client, id);
+        }
+        if let Some(code) = code {
+            metrics.refused(code);
+        }
+        let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.scope.enter(|| {
+            if status.is_server_error() {
+                tracing::warn!(status = status.as_u16(), code, took_us, "answered");
+            } else {
+                tracing::debug!(status = status.as_u16(), code, took_us, "answered");
+            }
+        });
     }
 }
 
@@ -105,61 +185,30 @@ pub(crate) async fn pass<F: Future<Output = Response> + Send>(
     mut request: Request,
     inner: impl FnOnce(Request) -> F,
 ) -> Response {
-    let started = Instant::now();
-    let id = request_id(request.headers()).unwrap_or_else(|| front.ids.next());
-    let matched = request.extensions().get::<MatchedPath>().cloned();
-    let short = request.extensions().get::<Route>().map(|route| route.0);
-    let route = matched.as_ref().map(MatchedPath::as_str).or(short).unwrap_or("none");
-    let method = request.method().clone();
-    let client = client_of(&request, &front.trusted);
+    let connection = request.extensions().get::<Connection>().copied();
+    let here = || Client::of(request.extensions());
+    let client = connection.map_or_else(here, |connection| front.client(connection, request.headers()));
+    let route = route_of(request.extensions()).unwrap_or("none").to_owned();
+    let mut visit = front.arrive(request.method(), request.headers(), route.into(), client);
     request.extensions_mut().insert(client);
-    let trace = trace_id(request.headers()).unwrap_or_default();
-    let span = tracing::info_span!("request", id, %method, route, trace, client = %client.address);
-    let handled = AssertUnwindSafe(inner(request)).catch_unwind().instrument(span.clone()).await;
-    let _entered = span.enter();
-    let mut response = handled.unwrap_or_else(|_| {
-        tracing::error!("a handler panicked");
-        Problem::internal().into_response()
-    });
-    let (status, took) = (response.status(), started.elapsed());
+    let handled = visit.run(pin!(inner(request))).await;
+    let mut response = handled.unwrap_or_else(IntoResponse::into_response);
     let code = response.extensions().get::<Code>().map(|code| code.0);
-    front.metrics.request(route, &method, status, took);
-    if let Some(code) = code {
-        front.metrics.refused(code);
-    }
-    let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-    if status.is_server_error() {
-        tracing::warn!(status = status.as_u16(), code, took_us, "answered");
-    } else {
-        tracing::debug!(status = status.as_u16(), code, took_us, "answered");
-    }
-    protect(response.headers_mut(), client, &id);
+    visit.leave(response.status(), code, response.headers_mut());
     response
 }
 
-fn client_of(request: &Request, trusted: &[Network]) -> Client {
-    let Some(connection) = request.extensions().get::<Connection>() else {
-        return Client::of(request.extensions());
-    };
-    let (peer, headers) = (connection.peer.ip(), request.headers());
-    Client {
-        address: client_address(peer, headers, trusted),
-        is_tls: connection.is_tls || came_over_tls(peer, headers, trusted),
-    }
-}
-
 /// Headers that a handler may have set itself, and those that it may not.
-fn protect(headers: &mut HeaderMap, client: Client, id: &str) {
+fn protect(fields: &mut impl Fields, client: Client, id: &str) {
     // A page with needs of its own has said so; everything else gets the strict one.
-    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(CSP));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    fields.put_default(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CSP));
+    fields.put(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    fields.put(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     if client.is_tls {
-        let year = HeaderValue::from_static("max-age=31536000");
-        headers.insert(header::STRICT_TRANSPORT_SECURITY, year);
+        fields.put(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static("max-age=31536000"));
     }
     if let Ok(id) = HeaderValue::from_str(id) {
-        headers.insert(REQUEST_ID, id);
+        fields.put(REQUEST_ID, id);
     }
 }
 
@@ -172,7 +221,7 @@ fn request_id(headers: &HeaderMap) -> Option<String> {
 
 /// The trace that the request belongs to (W3C trace context, version 00 and compatible ones).
 fn trace_id(headers: &HeaderMap) -> Option<&str> {
-    let mut parts = headers.get("traceparent")?.to_str().ok()?.split('-');
+    let mut parts = headers.get(TRACE_PARENT)?.to_str().ok()?.split('-');
     let (version, trace, parent, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     let is_hex = |text: &str, length| {
         text.len() == length && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
@@ -186,6 +235,15 @@ fn trace_id(headers: &HeaderMap) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_count_in_hexadecimal() {
+        let ids = Ids::new();
+        for count in [0, 1, 15, 16, 255, 256, 0xabc_def0, u64::MAX - 1] {
+            ids.count.store(count, Ordering::Relaxed);
+            assert_eq!(ids.next(), format!("{}{count:x}", ids.process));
+        }
+    }
 
     #[test]
     fn sane_request_ids_are_kept_and_others_are_not() {

@@ -7,7 +7,7 @@
 //! table does not know can be reached.
 
 use axum::extract::Request;
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::access::{BATCH_PATH, EVENTS_PATH, Group, May, Rule, TABLE, is_socket_path, rule_of};
@@ -36,12 +36,8 @@ pub(crate) async fn pass<F: Future<Output = Response> + Send>(
         // It only says what there is; no other site gets a permission from it.
         return (StatusCode::NO_CONTENT, [(header::ALLOW, allow)]).into_response();
     }
-    // The request itself cannot be looked at while somebody waits for a count.
-    let (caller, allowance) = match gate.admit(&request) {
-        Ok(visit) => match gate.count(visit).await {
-            Ok(counted) => counted,
-            Err(problem) => return problem.into_response(),
-        },
+    let (caller, allowance) = match gate.enter(Seen::of(&request)).await {
+        Ok(entered) => entered,
         Err(problem) => return problem.into_response(),
     };
     if let Some(caller) = caller {
@@ -60,6 +56,30 @@ pub(crate) async fn pass<F: Future<Output = Response> + Send>(
     response
 }
 
+/// A request as the gate looks at it, whichever way it came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen<'a> {
+    pub(crate) method: &'a Method,
+    pub(crate) headers: &'a HeaderMap,
+    /// As it was asked for.
+    pub(crate) path: &'a str,
+    /// As the access table names it.
+    pub(crate) route: Option<&'a str>,
+    pub(crate) client: Client,
+}
+
+impl<'a> Seen<'a> {
+    fn of(request: &'a Request) -> Self {
+        Self {
+            method: request.method(),
+            headers: request.headers(),
+            path: request.uri().path(),
+            route: route_of(request.extensions()),
+            client: Client::of(request.extensions()),
+        }
+    }
+}
+
 /// What a request counts as, and what comes of it when that is allowed.
 struct Visit {
     group: Group,
@@ -70,15 +90,17 @@ struct Visit {
 }
 
 impl Gate {
-    async fn count(&self, visit: Visit) -> Result<(Option<Caller>, Option<Allowance>), Problem> {
+    /// Who it is, and what the answer says of what is left; or why there is no more to say.
+    pub(crate) async fn enter(&self, seen: Seen<'_>) -> Result<(Option<Caller>, Option<Allowance>), Problem> {
+        let visit = self.admit(seen)?;
         let allowance = self.rates.check(visit.group, visit.who).await?;
         Ok((visit.then?, allowance.filter(|_| visit.is_told)))
     }
 
-    fn admit(&self, request: &Request) -> Result<Visit, Problem> {
-        let client = Client::of(request.extensions());
-        let Some(path) = route_of(request.extensions()) else {
-            let then = if web::has(request.method(), request.uri().path()) {
+    fn admit(&self, seen: Seen<'_>) -> Result<Visit, Problem> {
+        let Seen { method, headers, path: target, route, client } = seen;
+        let Some(path) = route else {
+            let then = if web::has(method, target) {
                 Ok(None)
             } else {
                 Err(Problem::new(StatusCode::NOT_FOUND, "not_found", "there is no such route"))
@@ -86,21 +108,20 @@ impl Gate {
             let who = Who::of(None, client.address);
             return Ok(Visit { group: Group::Read, who, then, is_told: false });
         };
-        let rule = find_rule(request.method(), path)?;
-        let found = self.app.identity().authenticate(request.method(), request.headers(), &client);
+        let rule = find_rule(method, path)?;
+        let found = self.app.identity().authenticate(method, headers, &client);
         let caller = match (rule.may, found) {
             // Whoever comes to a public route with credentials that are over is nobody there.
             (May::Anyone, found) => found.ok().flatten(),
             // A socket can also say who it is by a ticket or its first message; a page may do so whose
             // cookie is over.
-            (May::Roles { .. }, Ok(None)) if is_socket(request) => None,
-            (May::Roles { .. }, Err(_)) if is_socket(request) && !has_bearer(request) => None,
+            (May::Roles { .. }, Ok(None)) if is_socket_path(path) => None,
+            (May::Roles { .. }, Err(_)) if is_socket_path(path) && !has_bearer(headers) => None,
             (May::Roles { .. }, Ok(None)) => return Err(Problem::unauthenticated("sign in first")),
             (May::Roles { own, other }, Ok(Some(caller))) => {
                 if !own.has(caller.role) && !other.has(caller.role) {
                     let role = caller.role.as_str();
-                    let (actor, method, target) =
-                        (&*caller.principal.id, request.method(), request.uri().path());
+                    let actor = &*caller.principal.id;
                     // A refusal leaves no event: the log is where it can be found.
                     tracing::info!(actor, role, %method, target, "denied: the role may not do this");
                     return Err(Problem::forbidden(format!("the role {role} may not do this")));
@@ -114,23 +135,19 @@ impl Gate {
             }
         };
         // The same route, but as a stream it stays.
-        let is_stream = rule.path == EVENTS_PATH && wants_stream(request.headers());
+        let is_stream = rule.path == EVENTS_PATH && wants_stream(headers);
         let group = if is_stream { Group::Stream } else { rule.group };
         let who = Who::of(caller.as_ref(), client.address);
         Ok(Visit { group, who, then: Ok(caller), is_told: true })
     }
 }
 
-fn is_socket(request: &Request) -> bool {
-    route_of(request.extensions()).is_some_and(is_socket_path)
-}
-
 fn counts_itself(request: &Request) -> bool {
-    is_socket(request) || route_of(request.extensions()) == Some(BATCH_PATH)
+    route_of(request.extensions()).is_some_and(|path| is_socket_path(path) || path == BATCH_PATH)
 }
 
-fn has_bearer(request: &Request) -> bool {
-    request.headers().contains_key(header::AUTHORIZATION)
+fn has_bearer(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::AUTHORIZATION)
 }
 
 fn find_rule(method: &Method, path: &str) -> Result<&'static Rule, Problem> {

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, Method, Uri};
+use axum::http::{HeaderMap, HeaderName, Method};
 use sha2::{Digest, Sha256};
 use tenure_core::Hash;
 use tenure_engine::Idempotency;
 
 use crate::Problem;
 use crate::limits::IDEMPOTENCY_KEY_BYTES_MAX;
+
+const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The client's key, with a hash over the request that it was used for.
 #[derive(Clone, Debug)]
@@ -19,10 +21,15 @@ pub struct Key {
 
 impl Key {
     /// The request's key, if it has one.
-    pub fn of(method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> Result<Option<Self>, Problem> {
-        let mut values = headers.get_all("idempotency-key").iter();
+    pub fn of(
+        method: &Method,
+        path: &str,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Result<Option<Self>, Problem> {
+        let mut values = headers.get_all(HEADER).iter();
         let (Some(value), None) = (values.next(), values.next()) else {
-            return if headers.contains_key("idempotency-key") {
+            return if headers.contains_key(HEADER) {
                 Err(Problem::invalid("Idempotency-Key", "stands twice"))
             } else {
                 Ok(None)
@@ -34,7 +41,7 @@ impl Key {
             return Err(Problem::invalid("Idempotency-Key", "has 1 to 256 visible characters"));
         }
         let mut digest = Sha256::new();
-        for part in [method.as_str().as_bytes(), uri.path().as_bytes(), body] {
+        for part in [method.as_str().as_bytes(), path.as_bytes(), body] {
             digest.update((part.len() as u64).to_le_bytes());
             digest.update(part);
         }

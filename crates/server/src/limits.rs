@@ -113,6 +113,8 @@ pub const FAN_BATCH_BYTES: usize = 16 * 1024;
 pub const SOCKET_FILL_BYTES: usize = 32 * 1024;
 /// Commands of one socket that wait for their answers; beyond it nothing more is read from it.
 pub const SOCKET_IN_FLIGHT_MAX: usize = 1_024;
+/// Messages of one socket that are taken before anything else is looked at.
+pub const SOCKET_TURN: usize = 64;
 /// A command's id, as the client wrote it.
 pub const SOCKET_ID_BYTES_MAX: usize = 128;
 /// Time for the last words to a socket that is closed.

@@ -5,13 +5,18 @@ use std::fmt;
 use std::io::IsTerminal;
 
 use tracing::field::{Field, Visit};
-use tracing::span::Record;
+use tracing::level_filters::LevelFilter;
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::Interest;
+use tracing::{Dispatch, Event, Metadata, Subscriber};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FormatFields, FormattedFields};
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::{Log, LogFormat};
+use crate::context;
 
 /// Starts logging, once in a process.
 pub fn init(log: &Log) -> Result<(), String> {
@@ -29,16 +34,80 @@ pub fn init(log: &Log) -> Result<(), String> {
         .with_writer(std::io::stderr)
         .log_internal_errors(false);
     let started = if pretty {
-        logs.with_ansi(is_terminal).with_target(false).try_init()
+        Late(logs.with_ansi(is_terminal).with_target(false).finish()).try_init()
     } else {
         let logs = logs.json().flatten_event(true).with_current_span(true).with_span_list(false);
-        logs.fmt_fields(Fields).try_init()
+        Late(logs.fmt_fields(Fields).finish()).try_init()
     };
-    started.map_err(|error| error.to_string())
+    started.map_err(|error| error.to_string())?;
+    // A filter that looks into spans has to see them before there is a line.
+    if !log.level.contains('[') {
+        context::be_late();
+    }
+    Ok(())
 }
 
-/// A span's fields as JSON, written as they come. Every request has a span, and mostly nothing is logged in it: the
-/// library's own way, a map of values for each, cost as much as reading the request.
+/// Enters the span of the request that a line was written in, for just that line.
+struct Late<S>(S);
+
+impl<S: Subscriber> Subscriber for Late<S> {
+    fn event(&self, event: &Event<'_>) {
+        match context::current_span() {
+            Some(span) => span.in_scope(|| self.0.event(event)),
+            None => self.0.event(event),
+        }
+    }
+
+    fn on_register_dispatch(&self, dispatch: &Dispatch) {
+        self.0.on_register_dispatch(dispatch);
+    }
+
+    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
+        self.0.register_callsite(metadata)
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        self.0.enabled(metadata)
+    }
+
+    fn event_enabled(&self, event: &Event<'_>) -> bool {
+        self.0.event_enabled(event)
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        self.0.max_level_hint()
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        self.0.new_span(span)
+    }
+
+    fn record(&self, span: &Id, values: &Record<'_>) {
+        self.0.record(span, values);
+    }
+
+    fn record_follows_from(&self, span: &Id, follows: &Id) {
+        self.0.record_follows_from(span, follows);
+    }
+
+    fn enter(&self, span: &Id) {
+        self.0.enter(span);
+    }
+
+    fn exit(&self, span: &Id) {
+        self.0.exit(span);
+    }
+
+    fn clone_span(&self, span: &Id) -> Id {
+        self.0.clone_span(span)
+    }
+
+    fn try_close(&self, span: Id) -> bool {
+        self.0.try_close(span)
+    }
+}
+
+/// A span's fields as JSON, written as they come: the library's own way is a map of values for each.
 struct Fields;
 
 impl<'writer> FormatFields<'writer> for Fields {

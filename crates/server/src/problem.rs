@@ -1,7 +1,7 @@
 //! How a refusal reads outside: `application/problem+json` (RFC 9457) with a stable `code`. The one place
 //! where codes meet status codes.
 
-use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
 use tenure_core::Refusal;
@@ -9,6 +9,7 @@ use tenure_core::refusal::{Unavailable, Why};
 use tenure_engine::Refused;
 
 use crate::codes::code_of;
+use crate::fields::{ANSWER_FIELDS, Fields, response};
 use crate::time::rfc3339;
 
 /// A refusal on its way out.
@@ -178,20 +179,31 @@ impl From<Refusal> for Problem {
     }
 }
 
+impl Problem {
+    /// Its headers are put with the others; its status and body are left.
+    pub(crate) fn write(self, fields: &mut impl Fields) -> (StatusCode, String) {
+        let body = self.body().to_string();
+        fields.put(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        fields.put(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(seconds) = self.retry_after {
+            fields.put(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        for (name, value) in self.headers {
+            fields.put(name, value);
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            fields.put(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        (self.status, body)
+    }
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut response = (self.status, self.body().to_string()).into_response();
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Some(seconds) = self.retry_after {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
-        }
-        headers.extend(self.headers);
-        if self.status == StatusCode::UNAUTHORIZED {
-            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
-        response.extensions_mut().insert(Code(self.code));
+        let (code, mut headers) = (self.code, HeaderMap::with_capacity(ANSWER_FIELDS));
+        let (status, body) = self.write(&mut headers);
+        let mut response = response(status, headers, body);
+        response.extensions_mut().insert(Code(code));
         response
     }
 }

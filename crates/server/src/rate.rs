@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
 use governor::clock::{Clock, DefaultClock};
 use governor::middleware::StateInformationMiddleware;
 use governor::state::keyed::DashMapStateStore;
@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use tenure_redis::{Count, Counted, Counts};
 
 use crate::access::Group;
+use crate::fields::Fields;
 use crate::limits::RATE_KEYS_MAX;
 use crate::net::counted;
 use crate::{Caller, Problem};
@@ -253,9 +254,9 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    pub(crate) fn write(self, headers: &mut HeaderMap) {
-        headers.insert(RATE_LIMIT, self.limit);
-        headers.insert(RATE_LIMIT_POLICY, self.policy);
+    pub(crate) fn write(self, fields: &mut impl Fields) {
+        fields.put(RATE_LIMIT, self.limit);
+        fields.put(RATE_LIMIT_POLICY, self.policy);
     }
 }
 

@@ -2,13 +2,41 @@
 
 use std::time::UNIX_EPOCH;
 
+use serde::{Serialize, Serializer};
+
 const DAY_MS: u64 = 86_400_000;
 /// The first millisecond of the year 10000, of which RFC 3339 knows nothing.
 const END_MS: u64 = 253_402_300_800_000;
 
-/// The text for a time. Written digit by digit: an answer has four of them, and a formatter takes longer
-/// for those than everything else in it together.
+/// The text for a time.
 pub(crate) fn rfc3339(at_ms: i64) -> String {
+    Stamp::of(at_ms).as_str().to_owned()
+}
+
+/// A time as it reads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stamp([u8; 24]);
+
+impl Stamp {
+    /// Written digit by digit: an answer has four of them, and a formatter takes longer for those than everything
+    /// else in it together.
+    pub(crate) fn of(at_ms: i64) -> Self {
+        Self(digits(at_ms))
+    }
+
+    fn as_str(&self) -> &str {
+        // They are digits.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl Serialize for Stamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+fn digits(at_ms: i64) -> [u8; 24] {
     let at_ms = u64::try_from(at_ms).unwrap_or(0).min(END_MS - 1);
     let (year, month, day) = date(at_ms / DAY_MS);
     let left_ms = at_ms % DAY_MS;
@@ -26,7 +54,7 @@ pub(crate) fn rfc3339(at_ms: i64) -> String {
     put(14, 2, left_ms / 60_000 % 60);
     put(17, 2, left_ms / 1_000 % 60);
     put(20, 3, left_ms % 1_000);
-    text.iter().copied().map(char::from).collect()
+    text
 }
 
 /// Year, month and day of a day since 1970. Years are counted from March, so that a leap day is their last.

@@ -20,7 +20,7 @@ use tenure_core::{CollectionKey, Verb};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::access::{Role, Roles};
-use crate::command::{Asked, Rendered};
+use crate::command::{Asked, Location, Rendered};
 use crate::idempotency::Key;
 use crate::problem::from_store;
 use crate::{App, Caller, Problem};
@@ -62,17 +62,16 @@ const LOCKS: &[(&str, Permission)] = &[
 /// The general routes give nobody more than an application's own: its documents are written through it,
 /// and its locks need its permission. An administrator may mend what is broken; the audit log says so.
 pub(crate) fn check_owned(app: &App, caller: &Caller, asked: &Asked) -> Result<(), Problem> {
-    let permissions = permissions_of(caller.role);
     // A raffle's limits stand before a claim and its documents beside it, so that claims are its own too. A number
     // that an administrator claims or writes here would be nobody's reservation, and sold for nothing.
-    let is_mending = permissions.contains(&Permission::Override)
+    let is_mending = has(caller.role, Permission::Override)
         && (writes_own(asked) || matches!(asked.verb, Verb::ForceRelease { .. }));
-    if !is_mending && tenure_apps::raffle::is_raffle(&desk(app), &asked.collection)? {
+    if !is_mending && tenure_apps::raffle::is_raffle(app.desk(), &asked.collection)? {
         let detail =
             format!("numbers of {} are reserved at /reservations and sold by /payments", asked.collection);
         return Err(Problem::forbidden(detail));
     }
-    if writes_own(asked) && !permissions.contains(&Permission::Override) {
+    if writes_own(asked) && !has(caller.role, Permission::Override) {
         let detail = format!("what is in {} is written by its application; use its routes", asked.collection);
         return Err(Problem::forbidden(detail));
     }
@@ -80,7 +79,7 @@ pub(crate) fn check_owned(app: &App, caller: &Caller, asked: &Asked) -> Result<(
     let covers = |known: &str| known == key || known.ends_with('/') && key.starts_with(known);
     let locks = LOCKS.iter().find(|(known, _)| covers(known));
     match locks {
-        Some((_, permission)) if !permissions.contains(permission) => {
+        Some((_, permission)) if !has(caller.role, *permission) => {
             Err(Refusal::Forbidden { permission: *permission }.into())
         }
         _ => Ok(()),
@@ -90,7 +89,7 @@ pub(crate) fn check_owned(app: &App, caller: &Caller, asked: &Asked) -> Result<(
 /// In a raffle the claims and documents say who wants which number and how they pay: that is nobody's business
 /// but theirs. Its own routes show to each what is theirs; the general ones show it to administrators.
 pub(crate) fn check_seen(app: &App, caller: &Caller, key: &CollectionKey) -> Result<(), Problem> {
-    if caller.role != Role::Admin && tenure_apps::raffle::is_raffle(&desk(app), key)? {
+    if caller.role != Role::Admin && tenure_apps::raffle::is_raffle(app.desk(), key)? {
         return Err(Problem::forbidden(format!("{key} is seen through /raffles and /reservations")));
     }
     Ok(())
@@ -110,7 +109,12 @@ fn writes_own(asked: &Asked) -> bool {
 
 /// Where the applications work.
 fn desk(app: &App) -> Desk {
-    Desk::new(app.engine().clone())
+    app.desk().clone()
+}
+
+/// The role has the permission.
+fn has(role: Role, permission: Permission) -> bool {
+    PERMISSIONS.iter().any(|(known, roles)| *known == permission && roles.has(role))
 }
 
 /// What a role may do in the applications.
@@ -140,7 +144,7 @@ fn done<T: Serialize>(done: &Done<T>) -> Result<Rendered, Problem> {
 
 /// The same for something new, with 201 and where it is.
 fn created<T: Serialize>(made: &Done<T>, location: impl fmt::Display) -> Result<Rendered, Problem> {
-    let location = Some(location.to_string());
+    let location = Some(Location::Path(location.to_string()));
     Ok(Rendered { status: StatusCode::CREATED, location, ..done(made)? })
 }
 

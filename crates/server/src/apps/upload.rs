@@ -203,7 +203,7 @@ fn key_of(
         return Ok(None);
     }
     let file = tenure_apps::files::FileId::of(bytes);
-    Key::of(method, uri, headers, format!("{}\n{name}", file.as_str()).as_bytes())
+    Key::of(method, uri.path(), headers, format!("{}\n{name}", file.as_str()).as_bytes())
 }
 
 #[cfg(test)]

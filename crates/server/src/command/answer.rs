@@ -1,17 +1,20 @@
 //! What an answer of the engine reads like: a status, a body, a few headers. Made of the answer and the
 //! question alone, so that a repeated request reads the same byte for byte.
 
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tenure_core::command::How;
-use tenure_core::{ClaimId, CollectionKey, Refusal, Reply};
+use tenure_core::{ClaimId, Refusal, Reply};
 use tenure_engine::{Answer, Refused};
 
-use super::{Asked, Op, Stated};
+use super::{Op, Question, Stated};
 use crate::Problem;
-use crate::time::rfc3339;
+use crate::fields::{ANSWER_FIELDS, Fields, response};
+use crate::time::Stamp;
 use crate::view::{BeatView, ClaimView, CollectionView, DocumentView, FreedView};
+
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// An answer on its way out.
 #[derive(Debug)]
@@ -23,18 +26,39 @@ pub(crate) struct Rendered {
     /// The item's version, as its `ETag`.
     pub(crate) etag: Option<u64>,
     /// Where the new thing is.
-    pub(crate) location: Option<String>,
+    pub(crate) location: Option<Location>,
     /// The engine gave this answer before.
     pub(crate) replayed: bool,
+}
+
+/// Where a thing is. Only a header says it, which most answers have no place for.
+#[derive(Debug)]
+pub(crate) enum Location {
+    Path(String),
+    Claim(ClaimId),
+}
+
+impl Location {
+    fn value(self) -> Option<HeaderValue> {
+        let path = match self {
+            Self::Path(path) => path,
+            Self::Claim(id) => format!("/v1/claims/{id}"),
+        };
+        HeaderValue::try_from(path).ok()
+    }
 }
 
 impl Rendered {
     /// A body with 200.
     pub(crate) fn json(view: &impl Serialize) -> Result<Self, Problem> {
-        let body = serde_json::to_string(view).map_err(|error| {
+        let unwritten = |error: &dyn std::error::Error| {
             tracing::error!(%error, "an answer could not be written as JSON");
             Problem::internal()
-        })?;
+        };
+        // A claim fits.
+        let mut body = Vec::with_capacity(512);
+        serde_json::to_writer(&mut body, view).map_err(|error| unwritten(&error))?;
+        let body = String::from_utf8(body).map_err(|error| unwritten(&error))?;
         Ok(Self { status: StatusCode::OK, body: Some(body), etag: None, location: None, replayed: false })
     }
 
@@ -56,34 +80,38 @@ impl Rendered {
     }
 }
 
-impl IntoResponse for Rendered {
-    fn into_response(self) -> Response {
-        let mut response = match self.body {
-            Some(body) => {
-                let json = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-                (self.status, [json], body).into_response()
-            }
-            None => self.status.into_response(),
-        };
-        let headers = response.headers_mut();
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+impl Rendered {
+    /// Its headers are put with the others; its status and body are left.
+    pub(crate) fn write(self, fields: &mut impl Fields) -> (StatusCode, String) {
+        if self.body.is_some() {
+            fields.put(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        fields.put(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(version) = self.etag
             && let Ok(etag) = HeaderValue::try_from(format!("\"{version}\""))
         {
-            headers.insert(header::ETAG, etag);
+            fields.put(header::ETAG, etag);
         }
-        if let Some(location) = self.location.and_then(|location| HeaderValue::try_from(location).ok()) {
-            headers.insert(header::LOCATION, location);
+        if let Some(location) = self.location.and_then(Location::value) {
+            fields.put(header::LOCATION, location);
         }
         if self.replayed {
-            headers.insert("idempotency-replayed", HeaderValue::from_static("true"));
+            fields.put(REPLAYED, HeaderValue::from_static("true"));
         }
-        response
+        (self.status, self.body.unwrap_or_default())
     }
 }
 
-impl Asked {
-    /// The answer to this question.
+impl IntoResponse for Rendered {
+    fn into_response(self) -> Response {
+        let mut headers = HeaderMap::with_capacity(ANSWER_FIELDS);
+        let (status, body) = self.write(&mut headers);
+        response(status, headers, body)
+    }
+}
+
+impl Question {
+    /// The answer to it.
     pub(crate) fn render(&self, answer: &Answer, epoch: u64) -> Result<Rendered, Problem> {
         match &answer.outcome {
             Ok(reply) => {
@@ -104,7 +132,8 @@ impl Asked {
             Reply::Acquired { claim, how } => {
                 let rendered = Rendered::json(&ClaimView::of(key, claim, now_ms))?;
                 let created = *how == How::New;
-                let location = created.then(|| location_of(key, claim.number));
+                let id = || ClaimId { collection: key.clone(), number: claim.number };
+                let location = created.then(|| Location::Claim(id()));
                 Ok(Rendered { location, ..rendered.created(created) })
             }
             Reply::Beat { renewed, reason, claim } => {
@@ -115,7 +144,7 @@ impl Asked {
             Reply::Claim { claim } => Rendered::json(&ClaimView::of(key, claim, now_ms)),
             Reply::Freed { claim } => {
                 let claim = claim.as_ref().map(|claim| ClaimView::of(key, claim, now_ms));
-                Rendered::json(&FreedView { claim, server_time: rfc3339(now_ms) })
+                Rendered::json(&FreedView { claim, server_time: Stamp::of(now_ms) })
             }
             Reply::Item { item, created } => {
                 let rendered = Rendered::json(&DocumentView::of(key, item))?;
@@ -154,8 +183,4 @@ impl Asked {
 
 fn failed(detail: String) -> Problem {
     Problem::new(StatusCode::PRECONDITION_FAILED, "precondition_failed", detail)
-}
-
-fn location_of(collection: &CollectionKey, number: u64) -> String {
-    format!("/v1/claims/{}", ClaimId { collection: collection.clone(), number })
 }

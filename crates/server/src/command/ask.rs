@@ -12,7 +12,7 @@ use super::Op;
 use crate::{Problem, schema};
 
 /// A command, ready for the engine, and what its answer has to know of the question.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Asked {
     /// What kind of command.
     pub(crate) op: Op,
@@ -63,7 +63,24 @@ impl Stated {
     }
 }
 
+/// What an answer has to know of the question.
+#[derive(Debug)]
+pub(crate) struct Question {
+    /// What kind of command.
+    pub(crate) op: Op,
+    /// Where.
+    pub(crate) collection: CollectionKey,
+    /// What the caller said about the item's version.
+    pub(crate) stated: Stated,
+}
+
 impl Asked {
+    /// What the engine gets, and what is kept for its answer.
+    pub(crate) fn split(self) -> (Question, Verb) {
+        let Self { op, collection, verb, stated } = self;
+        (Question { op, collection, stated }, verb)
+    }
+
     /// The answer may wait for held items.
     pub(crate) fn waits(&self) -> bool {
         matches!(&self.verb, Verb::Acquire(acquire) if acquire.wait_ms.is_some_and(|wait_ms| wait_ms > 0))

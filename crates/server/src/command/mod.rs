@@ -7,10 +7,10 @@ mod ask;
 mod op;
 mod parse;
 
-pub(crate) use answer::Rendered;
+pub(crate) use answer::{Location, Rendered};
 pub(crate) use ask::{
     AcquireBody, AddItemBody, Asked, CompleteBody, DeleteItemBody, ForceClaimBody, ForceReleaseBody,
-    HeartbeatBody, NoBody, NudgeBody, PutItemBody, Stated, create_collection, no_body,
+    HeartbeatBody, NoBody, NudgeBody, PutItemBody, Question, Stated, create_collection, no_body,
 };
 pub(crate) use op::Op;
 pub(crate) use parse::{CommandSchema, parse};

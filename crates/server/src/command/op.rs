@@ -1,8 +1,10 @@
 //! The names of the commands, and which route each one is.
 
+use std::sync::LazyLock;
+
 use serde::Deserialize;
 
-use crate::access::rule_for;
+use crate::access::{Rule, rule_for};
 use crate::{Caller, May, Problem};
 
 /// A command's name.
@@ -25,6 +27,24 @@ pub(crate) enum Op {
     ForceClaim,
 }
 
+/// The usual ones first.
+const ALL: [Op; 14] = [
+    Op::Acquire,
+    Op::Release,
+    Op::Heartbeat,
+    Op::Complete,
+    Op::PutItem,
+    Op::AddItem,
+    Op::RemoveItem,
+    Op::Advance,
+    Op::Cancel,
+    Op::Nudge,
+    Op::CreateCollection,
+    Op::DeleteItem,
+    Op::ForceRelease,
+    Op::ForceClaim,
+];
+
 impl Op {
     /// The route that does the same. Who may use it may send the command.
     pub(crate) fn route(self) -> (&'static str, &'static str) {
@@ -46,10 +66,18 @@ impl Op {
         }
     }
 
+    /// That route's row, looked for once.
+    pub(crate) fn rule(self) -> Option<&'static Rule> {
+        static RULES: LazyLock<Vec<(Op, Option<&'static Rule>)>> = LazyLock::new(|| {
+            let rule = |op: Op| (op, rule_for(op.route().0, op.route().1));
+            ALL.into_iter().map(rule).collect()
+        });
+        RULES.iter().find(|(op, _)| *op == self).and_then(|(_, rule)| *rule)
+    }
+
     /// Refuses a caller who may not use that route.
     pub(crate) fn check(self, caller: &Caller) -> Result<(), Problem> {
-        let (method, path) = self.route();
-        match rule_for(method, path).map(|rule| rule.may) {
+        match self.rule().map(|rule| rule.may) {
             Some(May::Anyone) => Ok(()),
             Some(May::Roles { own, .. }) if own.has(caller.role) => Ok(()),
             _ => Err(Problem::forbidden("your role may not do this")),

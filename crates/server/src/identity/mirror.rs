@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
@@ -31,6 +32,8 @@ pub(super) struct Row<T> {
 pub(super) struct Mirror<T> {
     collection: CollectionKey,
     rows: RwLock<HashMap<ItemId, Arc<Row<T>>>>,
+    /// Counts what the rows were told: as long as it stands still, so do they.
+    changes: AtomicU64,
     /// The number of the newest event that the rows show.
     applied: watch::Sender<u64>,
     /// How often something unknown was looked for in the store, and since when.
@@ -44,6 +47,7 @@ impl<T: DeserializeOwned> Mirror<T> {
         Self {
             collection,
             rows: RwLock::default(),
+            changes: AtomicU64::new(0),
             looked: Mutex::new((Instant::now(), 0)),
             applied: watch::Sender::new(0),
             removed: watch::Sender::new(0),
@@ -89,6 +93,11 @@ impl<T: DeserializeOwned> Mirror<T> {
                 }
             }
         }
+    }
+
+    /// How often the rows were told something.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
     }
 
     pub(super) fn get(&self, id: &str) -> Option<Arc<Row<T>>> {
@@ -172,6 +181,7 @@ impl<T: DeserializeOwned> Mirror<T> {
             }
             Delivery::Lagging { .. } | Delivery::Resync => return,
         }
+        self.changes.fetch_add(1, Ordering::Release);
         drop(rows);
         self.applied.send_replace(cursor);
         if removed {

@@ -209,6 +209,19 @@ impl Identity {
         }
     }
 
+    /// The same, for somebody who asks again and again: nothing is looked up as long as no key has changed.
+    pub(crate) fn is_still_live(&self, caller: &Caller, found_at: &mut Option<u64>) -> bool {
+        let Credential::Key(id) = &caller.credential else { return self.is_live(caller) };
+        let changes = self.keys().changes();
+        if *found_at == Some(changes) {
+            return true;
+        }
+        let is_live = self.is_live(caller);
+        // One that only the store knows can go there without a change here.
+        *found_at = (is_live && self.keys().get(id).is_some()).then_some(changes);
+        is_live
+    }
+
     /// Ends when the caller is no longer one: key revoked, signed out, session or token over. A socket
     /// races it against its messages, and so closes within [`REVOKE_WITHIN`].
     pub async fn revoked(&self, caller: &Caller) {

@@ -1,7 +1,5 @@
 //! Many commands in one request: each answered in order, or all or nothing.
 
-use std::fmt::Write;
-
 use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -13,7 +11,7 @@ use tenure_engine::{Answer, Refused, Request};
 use utoipa::ToSchema;
 
 use crate::body::{self, LargeBody};
-use crate::command::{Asked, CommandSchema, Rendered, parse};
+use crate::command::{Asked, CommandSchema, Question, Rendered, parse};
 use crate::front::Client;
 use crate::idempotency::Key;
 use crate::limits::BATCH_COMMANDS_MAX;
@@ -113,17 +111,17 @@ async fn run_each(
     if let Some(key) = key {
         register(app, caller, key).await?;
     }
-    let requests = steps.iter().enumerate().filter_map(|(index, step)| {
-        let asked = step.as_ref().ok()?;
-        let command = Command {
-            collection: asked.collection.clone(),
-            actor: caller.principal.clone(),
-            verb: asked.verb.clone(),
-        };
-        Some(Request { command, idempotency: key.map(|key| key.batch_step(index).idempotency()) })
+    let waits = steps.iter().flatten().any(Asked::waits);
+    let mut requests = Vec::with_capacity(steps.len());
+    let steps = steps.into_iter().enumerate().map(|(index, step)| {
+        let (question, verb) = step?.split();
+        let (collection, actor) = (question.collection.clone(), caller.principal.clone());
+        let idempotency = key.map(|key| key.batch_step(index).idempotency());
+        requests.push(Request { command: Command { collection, actor, verb }, idempotency });
+        Ok(question)
     });
-    let requests: Vec<_> = requests.collect();
-    let answers = if steps.iter().flatten().any(Asked::waits) {
+    let steps: Vec<Result<Question, Problem>> = steps.collect();
+    let answers = if waits {
         app.ask_patiently(caller, line, requests).await?
     } else {
         app.engine().execute_all(requests).await
@@ -133,14 +131,14 @@ async fn run_each(
     let mut answers = answers.iter();
     let rendered = steps.into_iter().map(|step| match (step, &mut answers) {
         (Err(problem), _) => Err(problem),
-        (Ok(asked), answers) => match answers.next() {
+        (Ok(question), answers) => match answers.next() {
             Some(answer) => {
-                asked.render(answer, epoch).map_err(|problem| app.with_longest_wait(problem, &asked))
+                question.render(answer, epoch).map_err(|problem| app.with_longest_wait(problem, &question))
             }
             None => Err(Problem::internal()),
         },
     });
-    written(rendered)
+    Ok(written(rendered))
 }
 
 /// Keeps for which batch the caller uses this key, before anything of it is carried out; refused if it was used
@@ -177,11 +175,10 @@ async fn run_atomic(
     steps: impl Iterator<Item = Result<Asked, Problem>>,
     key: Option<&Key>,
 ) -> Result<Rendered, Problem> {
-    let mut group: Vec<Asked> = Vec::new();
+    let (mut group, mut verbs): (Vec<Question>, Vec<Verb>) = <_>::default();
     for (index, step) in steps.enumerate() {
         let asked = step.map_err(|problem| problem.with("index", index))?;
-        let first = group.first().unwrap_or(&asked);
-        if asked.collection != first.collection {
+        if group.first().is_some_and(|first| asked.collection != first.collection) {
             return Err(at(index, "collection", "an atomic batch is about one collection"));
         }
         if let Verb::Acquire(acquire) = &asked.verb
@@ -189,22 +186,23 @@ async fn run_atomic(
         {
             return Err(at(index, "wait_ms", "an atomic batch does not wait"));
         }
-        group.push(asked);
+        let (question, verb) = asked.split();
+        group.push(question);
+        verbs.push(verb);
     }
-    let Some(collection) = group.first().map(|asked| asked.collection.clone()) else {
+    let Some(collection) = group.first().map(|first| first.collection.clone()) else {
         return Err(Problem::internal());
     };
     if let Some(key) = key {
         register(app, caller, key).await?;
     }
-    let verbs = group.iter().map(|asked| asked.verb.clone()).collect();
     let answer = app.ask(caller, collection, Verb::Group(verbs), key).await;
     let now_ms = answer.server_time_ms;
     let epoch = app.reader().epoch();
     match &answer.outcome {
         Ok(Reply::Group(replies)) if replies.len() == group.len() => {
             let steps = group.iter().zip(replies);
-            let rendered = written(steps.map(|(asked, reply)| asked.reply(reply, now_ms, epoch)))?;
+            let rendered = written(steps.map(|(question, reply)| question.reply(reply, now_ms, epoch)));
             Ok(Rendered { replayed: answer.replayed, ..rendered })
         }
         Ok(_) => {
@@ -214,7 +212,7 @@ async fn run_atomic(
         Err(Refused::Rule(Refusal::InGroup { index, refusal })) => {
             let refused = Refused::Rule((**refusal).clone());
             let problem = match group.get(*index) {
-                Some(asked) => asked.refused(&refused, now_ms),
+                Some(question) => question.refused(&refused, now_ms),
                 None => Problem::from_refused(&refused, now_ms),
             };
             Err(problem.with("index", *index))
@@ -228,7 +226,7 @@ fn at(index: usize, field: &str, detail: &str) -> Problem {
 }
 
 /// The answers as one body. Each is JSON already, so they are put together as text.
-fn written(answers: impl Iterator<Item = Result<Rendered, Problem>>) -> Result<Rendered, Problem> {
+fn written(answers: impl Iterator<Item = Result<Rendered, Problem>>) -> Rendered {
     let mut body = String::from("{\"answers\":[");
     for (index, answer) in answers.enumerate() {
         let (status, step) = match answer {
@@ -237,9 +235,10 @@ fn written(answers: impl Iterator<Item = Result<Rendered, Problem>>) -> Result<R
         };
         let comma = if index == 0 { "" } else { "," };
         let step = step.as_deref().unwrap_or("null");
-        write!(body, "{comma}{{\"status\":{},\"body\":{step}}}", status.as_u16())
-            .map_err(|_| Problem::internal())?;
+        for part in [comma, "{\"status\":", status.as_str(), ",\"body\":", step, "}"] {
+            body.push_str(part);
+        }
     }
     body.push_str("]}");
-    Ok(Rendered { status: StatusCode::OK, body: Some(body), etag: None, location: None, replayed: false })
+    Rendered { status: StatusCode::OK, body: Some(body), etag: None, location: None, replayed: false }
 }

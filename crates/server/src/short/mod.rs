@@ -2,9 +2,10 @@
 //! means is decided where it always is (the front, the gate, the handlers); what is left out is hyper's and axum's
 //! share, which costs more than all of that together.
 //!
-//! It takes a request only if it has come whole, is plain (`wire`), and is for one of three routes. With the
+//! It takes a request only if it has come whole, is plain (`heads`), and is for one of three routes. With the
 //! first that is not, hyper takes the connection over, with what was read and not used, and keeps it.
 
+mod heads;
 mod wire;
 
 use std::future::{Future, poll_fn};
@@ -14,25 +15,25 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::Body as Content;
-use axum::extract::{Request, State};
-use axum::http::{Method, Uri};
-use axum::response::{IntoResponse, Response};
-use http_body_util::BodyExt;
+use axum::extract::State;
+use axum::http::Method;
 use tenure_core::ClaimId;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use crate::body::Body;
-use crate::front::{self, Connection, Front, Route};
-use crate::gate::{self, Gate};
+use crate::command::Rendered;
+use crate::fields::{ANSWER_FIELDS, List};
+use crate::front::{Connection, Front};
+use crate::gate::{Gate, Seen};
 use crate::limits::SHORT_READ_BYTES;
 use crate::line::Line;
 use crate::params::{AtClaim, Nothing, Query};
 use crate::routes::claims::{create_claim, heartbeat_claim, release_claim};
 use crate::{App, Caller, Problem};
-use wire::Plain;
+use heads::{Heads, Plain};
+use wire::Answered;
 
 const CLAIMS: &str = "/v1/claims";
 
@@ -54,25 +55,25 @@ enum Goal {
 impl Goal {
     fn of(plain: &Plain<'_>) -> Option<Self> {
         let rest = plain.target.strip_prefix(CLAIMS)?;
-        if plain.method == Method::POST && rest.is_empty() {
+        if *plain.method == Method::POST && rest.is_empty() {
             return Some(Self::Create);
         }
         // An id in any other spelling, or with something behind it, goes the long way.
         let rest = rest.strip_prefix('/')?;
-        if plain.method == Method::DELETE && plain.body.is_empty() {
+        if *plain.method == Method::DELETE && plain.body.is_empty() {
             return rest.parse().ok().map(Self::Release);
         }
-        let id = rest.strip_suffix("/heartbeat").filter(|_| plain.method == Method::POST)?;
+        let id = rest.strip_suffix("/heartbeat").filter(|_| *plain.method == Method::POST)?;
         id.parse().ok().map(Self::Heartbeat)
     }
 
     /// As the access table names it.
-    fn route(&self) -> Route {
-        Route(match self {
+    fn route(&self) -> &'static str {
+        match self {
             Self::Create => CLAIMS,
             Self::Heartbeat(_) => "/v1/claims/{id}/heartbeat",
             Self::Release(_) => "/v1/claims/{id}",
-        })
+        }
     }
 }
 
@@ -96,7 +97,7 @@ impl Short<'_> {
         let stopping = self.shield.gate.app.stopping();
         let mut told = pin!(async { drop(stop.wait_for(|stop| *stop).await) });
         let mut idle = pin!(sleep(self.idle_time));
-        let (mut buffer, mut out) = (Vec::new(), Vec::new());
+        let (mut buffer, mut out, mut heads) = (Vec::new(), Vec::new(), Heads::default());
         loop {
             let until = Instant::now() + self.idle_time;
             let heard = poll_fn(|cx| {
@@ -119,15 +120,13 @@ impl Short<'_> {
             // Gone, silent for too long, or nothing was being asked when the server stopped.
             heard.await.filter(|count| *count > 0)?;
             while !buffer.is_empty() {
-                let Some(plain) = wire::read(&buffer) else { return Some(buffer) };
+                let Some(plain) = heads.read(&buffer) else { return Some(buffer) };
                 let Some(goal) = Goal::of(&plain) else { return Some(buffer) };
                 let length = plain.length;
-                let (parts, content) = self.answer(goal, plain).await.into_parts();
-                // All answers of these routes are known whole.
-                let body = content.collect().await.ok()?.to_bytes();
+                let answered = self.answer(goal, &plain).await;
                 let is_last = *stopping.borrow();
                 out.clear();
-                wire::write(&parts, &body, is_last, &mut out);
+                wire::write(&answered, is_last, &mut out);
                 stream.write_all(&out).await.ok()?;
                 if is_last {
                     let _ = stream.shutdown().await;
@@ -138,37 +137,51 @@ impl Short<'_> {
         }
     }
 
-    async fn answer(&self, goal: Goal, plain: Plain<'_>) -> Response {
-        let Plain { method, target, headers, body, .. } = plain;
-        let mut request = Request::new(Content::empty());
-        *request.method_mut() = method;
-        *request.headers_mut() = headers;
-        // It has been matched already, so it is one.
-        *request.uri_mut() = target.parse().unwrap_or_else(|_| Uri::from_static(CLAIMS));
-        request.extensions_mut().insert(self.connection);
-        request.extensions_mut().insert(goal.route());
+    async fn answer(&self, goal: Goal, plain: &Plain<'_>) -> Answered {
         let Shield { front, gate } = &**self.shield;
-        let handle = |request| async { self.handle(&gate.app, goal, request, body).await.into_response() };
-        front::pass(front, request, |request| gate::pass(gate, request, handle)).await
+        let Plain { method, target, headers, .. } = *plain;
+        let route = goal.route();
+        let client = front.client(self.connection, headers);
+        let mut visit = front.arrive(method, headers, route.into(), client);
+        let seen = Seen { method, headers, path: target, route: Some(route), client };
+        let work = async {
+            match gate.enter(seen).await {
+                Ok((caller, allowance)) => (self.handle(&gate.app, goal, caller, plain).await, allowance),
+                Err(problem) => (Err(problem), None),
+            }
+        };
+        let handled = visit.run(pin!(work)).await;
+        let (answer, allowance) = handled.unwrap_or_else(|problem| (Err(problem), None));
+        let mut fields = List::with_capacity(ANSWER_FIELDS);
+        let code = answer.as_ref().err().map(|problem| problem.code);
+        let (status, body) = match answer {
+            Ok(rendered) => rendered.write(&mut fields),
+            Err(problem) => problem.write(&mut fields),
+        };
+        if let Some(allowance) = allowance {
+            allowance.write(&mut fields);
+        }
+        visit.leave(status, code, &mut fields);
+        Answered { status, fields, body }
     }
 
     async fn handle(
         &self,
         app: &App,
         goal: Goal,
-        request: Request,
-        body: &[u8],
-    ) -> Result<impl IntoResponse + use<>, Problem> {
-        let (parts, _) = request.into_parts();
-        let caller = Caller::of(&parts.extensions)?;
+        caller: Option<Caller>,
+        plain: &Plain<'_>,
+    ) -> Result<Rendered, Problem> {
+        let Plain { method, target, headers, body, .. } = *plain;
+        let caller = caller.ok_or_else(Caller::nobody)?;
         let state = State(app.clone());
         match goal {
             Goal::Create => {
-                let body = Body::of(&parts, body)?;
+                let body = Body::of((method, target), headers, body)?;
                 create_claim(state, caller, self.line.clone(), body).await
             }
             Goal::Heartbeat(id) => {
-                let (at, body) = (AtClaim::of(app, &caller, id)?, Body::of(&parts, body)?);
+                let (at, body) = (AtClaim::of(app, &caller, id)?, Body::of((method, target), headers, body)?);
                 heartbeat_claim(state, caller, at, body).await
             }
             Goal::Release(id) => {
@@ -202,8 +215,9 @@ mod tests {
     fn three_routes_are_known_in_their_plainest_spelling() {
         let check = |line: &str, expected: Option<&str>| {
             let text = format!("{line} HTTP/1.1\r\nhost: a\r\n\r\n");
-            let plain = wire::read(text.as_bytes()).expect("it is plain");
-            assert_eq!(Goal::of(&plain).map(|goal| goal.route().0), expected, "{line}");
+            let mut heads = Heads::default();
+            let plain = heads.read(text.as_bytes()).expect("it is plain");
+            assert_eq!(Goal::of(&plain).map(|goal| goal.route()), expected, "{line}");
         };
         check("POST /v1/claims", Some("/v1/claims"));
         check("POST /v1/claims/lock~a~1/heartbeat", Some("/v1/claims/{id}/heartbeat"));

@@ -1,14 +1,11 @@
 //! Commands of a socket: handed to the engine as they come, answered as they are done.
 
-use std::collections::HashMap;
-
 use tenure_core::Command;
 use tenure_engine::{Answer, Engine, ReplyTo, Request};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::access::rule_for;
-use crate::command::{Asked, Rendered, parse};
+use crate::command::{Question, Rendered, parse};
 use crate::idempotency::Key;
 use crate::rate::{Rates, Who};
 use crate::{App, Caller, Group, Problem};
@@ -17,10 +14,46 @@ use crate::{App, Caller, Group, Problem};
 struct Waiting {
     /// The client's own id.
     id: Box<str>,
-    asked: Asked,
+    question: Question,
+    /// The claim that it is about.
+    claim: Option<u64>,
 }
 
-/// The answers, by our own numbers.
+/// All that wait, each in a place of its own. Places are used again, so that there are never more than wait at once.
+#[derive(Default)]
+struct Places {
+    places: Vec<Option<Waiting>>,
+    free: Vec<usize>,
+}
+
+impl Places {
+    fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    /// Puts it somewhere, and tells where.
+    fn put(&mut self, waiting: Waiting) -> u64 {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            self.places.len() - 1
+        });
+        self.places[place] = Some(waiting);
+        place as u64
+    }
+
+    fn get(&self, place: u64) -> Option<&Waiting> {
+        self.places.get(usize::try_from(place).ok()?)?.as_ref()
+    }
+
+    fn take(&mut self, place: u64) -> Option<Waiting> {
+        let place = usize::try_from(place).ok()?;
+        let waiting = self.places.get_mut(place)?.take()?;
+        self.free.push(place);
+        Some(waiting)
+    }
+}
+
+/// The answers, by their places.
 type Channel = (mpsc::UnboundedSender<(u64, Answer)>, mpsc::UnboundedReceiver<(u64, Answer)>);
 
 /// A socket's commands. Dropping it leaves every queue that they wait in.
@@ -28,10 +61,11 @@ type Channel = (mpsc::UnboundedSender<(u64, Answer)>, mpsc::UnboundedReceiver<(u
 pub(super) struct Commands {
     /// Made for the first command: most sockets only listen.
     channel: Option<Channel>,
-    waiting: HashMap<u64, Waiting>,
-    /// One that is looked up, by its number. Those behind it wait.
+    waiting: Places,
+    /// One that is looked up, by its place. Those behind it wait.
     explaining: Option<(u64, JoinHandle<Answer>)>,
-    count: u64,
+    /// What its caller was last found to be live at.
+    live_at: Option<u64>,
 }
 
 impl Commands {
@@ -48,43 +82,35 @@ impl Commands {
         (id, command, key): (&str, &str, Option<&str>),
     ) -> Result<(), Problem> {
         let parsed = parse(app, command, caller);
-        let group = parsed.as_ref().ok().and_then(|asked| {
-            let (method, path) = asked.op.route();
-            rule_for(method, path).map(|rule| rule.group)
-        });
         if let Some(rates) = rates {
-            rates.check(group.unwrap_or(Group::Write), who.clone()).await?;
+            let rule = parsed.as_ref().ok().and_then(|asked| asked.op.rule());
+            rates.check(rule.map_or(Group::Write, |rule| rule.group), who.clone()).await?;
         }
         let asked = parsed?;
-        if !app.identity().is_live(caller) {
+        if !app.identity().is_still_live(caller, &mut self.live_at) {
             return Err(Problem::unauthenticated("the key, token or session is over"));
         }
         let idempotency = key.map(|key| Key::of_command(key, command)).transpose()?;
-        let request = Request {
-            command: Command {
-                collection: asked.collection.clone(),
-                actor: caller.principal.clone(),
-                verb: asked.verb.clone(),
-            },
-            idempotency: idempotency.as_ref().map(Key::idempotency),
-        };
+        let (question, verb) = asked.split();
+        let (collection, actor) = (question.collection.clone(), caller.principal.clone());
         let (sender, _) = self.channel.get_or_insert_with(mpsc::unbounded_channel);
-        self.count += 1;
-        self.waiting.insert(self.count, Waiting { id: id.into(), asked });
-        app.engine().submit(request, ReplyTo::Tagged(self.count, sender.clone()));
+        let place = self.waiting.put(Waiting { id: id.into(), question, claim: verb.claim() });
+        let idempotency = idempotency.as_ref().map(Key::idempotency);
+        let request = Request { command: Command { collection, actor, verb }, idempotency };
+        app.engine().submit(request, ReplyTo::Tagged(place, sender.clone()));
         Ok(())
     }
 
     /// The next answer, with the id of its command. Cancelling it loses nothing.
     pub(super) async fn answer(&mut self, app: &App) -> (Box<str>, Result<Rendered, Problem>) {
         loop {
-            if let Some((tag, explaining)) = &mut self.explaining {
+            if let Some((place, explaining)) = &mut self.explaining {
                 let explained = explaining.await;
-                let waiting = self.waiting.remove(tag);
+                let waiting = self.waiting.take(*place);
                 self.explaining = None;
-                if let Some(Waiting { id, asked }) = waiting {
+                if let Some(Waiting { id, question, .. }) = waiting {
                     let answer = explained.map_err(|_| Problem::internal());
-                    return (id, answer.and_then(|answer| asked.render(&answer, app.reader().epoch())));
+                    return (id, answer.and_then(|answer| question.render(&answer, app.reader().epoch())));
                 }
             }
             let answered = match &mut self.channel {
@@ -112,16 +138,16 @@ impl Commands {
     fn render(
         &mut self,
         app: &App,
-        (tag, answer): (u64, Answer),
+        (place, answer): (u64, Answer),
     ) -> Option<(Box<str>, Result<Rendered, Problem>)> {
-        let asked = &self.waiting.get(&tag)?.asked;
-        if Engine::is_unexplained(asked.verb.claim(), &answer) {
-            let (engine, key, claim) = (app.engine().clone(), asked.collection.clone(), asked.verb.claim());
+        let Waiting { question, claim, .. } = self.waiting.get(place)?;
+        if Engine::is_unexplained(*claim, &answer) {
+            let (engine, key, claim) = (app.engine().clone(), question.collection.clone(), *claim);
             let explain = move || engine.explain_lost(&key, claim, answer);
-            self.explaining = Some((tag, tokio::task::spawn_blocking(explain)));
+            self.explaining = Some((place, tokio::task::spawn_blocking(explain)));
             return None;
         }
-        let Waiting { id, asked } = self.waiting.remove(&tag)?;
-        Some((id, asked.render(&answer, app.reader().epoch())))
+        let Waiting { id, question, .. } = self.waiting.take(place)?;
+        Some((id, question.render(&answer, app.reader().epoch())))
     }
 }

@@ -105,7 +105,9 @@ pub(super) fn reply(id: &str, answer: Result<Rendered, Problem>) -> String {
         Err(problem) => (problem.status, Some(problem.body().to_string())),
     };
     let body = body.as_deref().unwrap_or("null");
-    format!(r#"{{"type":"reply","id":{id},"status":{},"body":{body}}}"#, status.as_u16())
+    // One after the other: a formatter takes as long as all of them.
+    let parts = [r#"{"type":"reply","id":"#, id, r#","status":"#, status.as_str(), r#","body":"#, body, "}"];
+    parts.concat()
 }
 
 /// A message that was no command, or whose id could not be read.

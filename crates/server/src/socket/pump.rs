@@ -160,7 +160,7 @@ impl Pump {
     pub(super) fn wants(&self, waiting: usize, is_live: bool) -> Wants {
         let is_idle = waiting == 0 && self.queue.is_empty() && !self.is_dirty && !self.is_pinging;
         Wants {
-            read: waiting + self.replies < SOCKET_IN_FLIGHT_MAX && self.bytes < SOCKET_QUEUE_BYTES_MAX,
+            read: self.may_read(waiting),
             events: self.snapshots == 0 && (self.has_room() || (is_live && self.blocked_since.is_some())),
             join: is_idle && self.socket.get_ref().is_free(),
         }
@@ -216,18 +216,43 @@ impl Pump {
             if self.wants(waiting, is_live) != wants {
                 return Poll::Ready(Heard::Changed);
             }
-            if wants.read { self.poll_heard(cx) } else { Poll::Pending }
+            if !wants.read {
+                return Poll::Pending;
+            }
+            let heard = self.poll_heard(cx);
+            if heard.is_ready() {
+                self.heard_at = Instant::now();
+            }
+            heard
         })
         .await
+    }
+
+    /// What else is there to be heard already, if it may be read.
+    pub(super) async fn more(&mut self, waiting: usize) -> Option<Heard> {
+        if !self.may_read(waiting) {
+            return None;
+        }
+        poll_fn(|cx| match self.poll_heard(cx) {
+            Poll::Ready(heard) => Poll::Ready(Some(heard)),
+            Poll::Pending => Poll::Ready(None),
+        })
+        .await
+    }
+
+    fn may_read(&self, waiting: usize) -> bool {
+        waiting + self.replies < SOCKET_IN_FLIGHT_MAX && self.bytes < SOCKET_QUEUE_BYTES_MAX
     }
 
     fn poll_heard(&mut self, cx: &mut Context<'_>) -> Poll<Heard> {
         loop {
             let Poll::Ready(heard) = Pin::new(&mut self.socket).poll_next(cx) else { return Poll::Pending };
-            self.heard_at = Instant::now();
             let end = match heard {
                 Some(Ok(Message::Text(text))) => return Poll::Ready(Heard::Text(text)),
-                Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
+                Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {
+                    self.heard_at = Instant::now();
+                    continue;
+                }
                 Some(Ok(Message::Binary(_))) => End::Binary,
                 Some(Err(Error::Capacity(_))) => End::TooLarge,
                 Some(Err(Error::Utf8(_))) => End::NotText,

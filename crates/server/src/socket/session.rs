@@ -17,7 +17,7 @@ use super::gate::Gate;
 use super::message::{self, Message};
 use super::pump::{Heard, Pump};
 use crate::apps::raffle::RaffleForm;
-use crate::limits::SOCKET_HELLO_MAX;
+use crate::limits::{SOCKET_HELLO_MAX, SOCKET_TURN};
 use crate::line::Line;
 use crate::rate::{Rates, Who};
 use crate::stream::{Cursor, Live, Told};
@@ -189,11 +189,11 @@ impl Session {
             tokio::select! {
                 biased;
                 Some(end) = self.over.next() => return end,
-                heard = pump.next(wants, waiting, is_live) => match heard {
-                    Heard::Text(text) => self.take(&text, pump).await,
-                    Heard::Changed => {}
-                    Heard::End(end) => return end,
-                },
+                heard = pump.next(wants, waiting, is_live) => {
+                    if let Some(end) = self.hear(heard, pump).await {
+                        return end;
+                    }
+                }
                 // Who is not read from cannot say that it leaves, and what it waits for is others' then.
                 () = self.line.cut(), if !wants.read => return End::Gone,
                 (id, answer) = self.commands.answer(&self.app) => {
@@ -229,6 +229,23 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// Takes what is heard, and with it what has come together with it: looking around for everything else after each
+    /// message costs as much as the message.
+    async fn hear(&mut self, mut heard: Heard, pump: &mut Pump) -> Option<End> {
+        for left in (0..SOCKET_TURN).rev() {
+            match heard {
+                Heard::Text(text) => self.take(&text, pump).await,
+                Heard::Changed => return None,
+                Heard::End(end) => return Some(end),
+            }
+            if left == 0 {
+                break;
+            }
+            heard = pump.more(self.commands.waiting()).await?;
+        }
+        None
     }
 
     async fn take(&mut self, text: &str, pump: &mut Pump) {

@@ -6,7 +6,7 @@ use tenure_core::{Claim, ClaimId, ClaimState, CollectionKey, EndReason, ItemId, 
 use utoipa::ToSchema;
 
 use crate::schema;
-use crate::time::rfc3339;
+use crate::time::Stamp;
 
 /// Who: the id that the host application knows, and the name that people see.
 #[derive(Debug, Serialize, ToSchema)]
@@ -60,19 +60,19 @@ pub(crate) struct ClaimView<'a> {
     pub(crate) token: u64,
     /// When it was granted. A renewal keeps it.
     #[schema(value_type = schema::Time)]
-    pub(crate) since: String,
+    pub(crate) since: Stamp,
     /// When its holder last gave a sign of life.
     #[schema(value_type = schema::Time)]
-    pub(crate) heartbeat_at: String,
+    pub(crate) heartbeat_at: Stamp,
     /// The deadline.
     #[schema(value_type = schema::Time)]
-    pub(crate) expires_at: String,
+    pub(crate) expires_at: Stamp,
     /// The time left; 0 when it is over. Count down from this, not from your own clock.
     #[schema(value_type = schema::Number)]
     pub(crate) expires_in_ms: i64,
     /// The server's time at this answer.
     #[schema(value_type = schema::Time)]
-    pub(crate) server_time: String,
+    pub(crate) server_time: Stamp,
     /// The caller's document.
     #[schema(value_type = schema::Data)]
     pub(crate) data: Option<&'a Json>,
@@ -83,7 +83,7 @@ pub(crate) struct ClaimView<'a> {
     /// When it ended: for an expiry the deadline itself.
     #[schema(value_type = schema::Time, required = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) ended_at: Option<String>,
+    pub(crate) ended_at: Option<Stamp>,
 }
 
 impl<'a> ClaimView<'a> {
@@ -98,14 +98,14 @@ impl<'a> ClaimView<'a> {
             state: claim.state,
             phase: &claim.phase,
             token: claim.token,
-            since: rfc3339(claim.since_ms),
-            heartbeat_at: rfc3339(claim.heartbeat_at_ms),
-            expires_at: rfc3339(claim.expires_at_ms),
+            since: Stamp::of(claim.since_ms),
+            heartbeat_at: Stamp::of(claim.heartbeat_at_ms),
+            expires_at: Stamp::of(claim.expires_at_ms),
             expires_in_ms: expires_in_ms(claim, now_ms),
-            server_time: rfc3339(now_ms),
+            server_time: Stamp::of(now_ms),
             data: claim.data.as_ref(),
             reason: claim.reason,
-            ended_at: claim.ended_at_ms.map(rfc3339),
+            ended_at: claim.ended_at_ms.map(Stamp::of),
         }
     }
 }
@@ -125,13 +125,13 @@ pub(crate) struct BeatView {
     pub(crate) reason: Option<NotRenewed>,
     /// The deadline.
     #[schema(value_type = schema::Time)]
-    pub(crate) expires_at: String,
+    pub(crate) expires_at: Stamp,
     /// The time left.
     #[schema(value_type = schema::Number)]
     pub(crate) expires_in_ms: i64,
     /// The server's time at this answer.
     #[schema(value_type = schema::Time)]
-    pub(crate) server_time: String,
+    pub(crate) server_time: Stamp,
 }
 
 impl BeatView {
@@ -139,9 +139,9 @@ impl BeatView {
         Self {
             renewed,
             reason,
-            expires_at: rfc3339(claim.expires_at_ms),
+            expires_at: Stamp::of(claim.expires_at_ms),
             expires_in_ms: expires_in_ms(claim, now_ms),
-            server_time: rfc3339(now_ms),
+            server_time: Stamp::of(now_ms),
         }
     }
 }
@@ -154,7 +154,7 @@ pub(crate) struct FreedView<'a> {
     pub(crate) claim: Option<ClaimView<'a>>,
     /// The server's time at this answer.
     #[schema(value_type = schema::Time)]
-    pub(crate) server_time: String,
+    pub(crate) server_time: Stamp,
 }
 
 fn expires_in_ms(claim: &Claim, now_ms: i64) -> i64 {

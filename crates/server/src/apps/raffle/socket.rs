@@ -9,7 +9,6 @@ use tenure_core::CollectionKey;
 use utoipa::ToSchema;
 
 use super::asks;
-use crate::apps::desk;
 use crate::command::Rendered;
 use crate::front::Client;
 use crate::params::{Ids, Nothing, Query, Raw};
@@ -73,5 +72,5 @@ pub(super) async fn get_socket_stats(
 fn collection(app: &App, id: &str) -> Result<CollectionKey, Problem> {
     let unknown = || Problem::from(Refusal::not_found("raffle", id));
     let key = CollectionKey::from_parts(KIND, id).map_err(|_| unknown())?;
-    if is_raffle(&desk(app), &key)? { Ok(key) } else { Err(unknown()) }
+    if is_raffle(app.desk(), &key)? { Ok(key) } else { Err(unknown()) }
 }
