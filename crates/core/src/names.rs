@@ -174,7 +174,8 @@ pub struct ClaimId {
 }
 
 impl ClaimId {
-    fn text(&self) -> String {
+    /// As it is written.
+    pub fn text(&self) -> String {
         let collection = self.collection.as_str();
         let mut text = String::with_capacity(collection.len() + 21);
         let (kind, name) = collection.split_once('/').unwrap_or_default();
@@ -221,8 +222,21 @@ impl Serialize for ClaimId {
 
 impl<'de> Deserialize<'de> for ClaimId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        text.parse().map_err(D::Error::custom)
+        struct Text;
+
+        impl Visitor<'_> for Text {
+            type Value = ClaimId;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<ClaimId, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+
+        deserializer.deserialize_str(Text)
     }
 }
 

@@ -26,6 +26,7 @@ use tokio::sync::watch;
 use tower::ServiceExt;
 
 use crate::front::Connection;
+use crate::identity::Shown;
 use crate::limits::{HEADERS_BYTES_MAX, HEADERS_MAX, HEADERS_TIME_MAX, READ_BYTES_MAX, WRITE_STALL_MAX};
 use crate::line::Line;
 use crate::metrics::{Metrics, Open};
@@ -132,11 +133,12 @@ async fn serve(
     match tls {
         None => {
             let connection = Connection { peer, is_tls: false };
-            let short = Short { shield: &shield, connection, line: &line, idle_time: headers_time };
+            let (line, shown) = (&line, Shown::default());
+            let short = Short { shield: &shield, connection, line, idle_time: headers_time, shown };
             // In a box, which is gone when hyper takes over: most connections stay long after that.
             if let Some(unread) = Box::pin(short.run(&mut stream, &mut stop)).await {
                 stream.unread = unread;
-                speak(stream, (connection, line), router, headers_time, stop).await;
+                speak(stream, (connection, line.clone()), router, headers_time, stop).await;
             }
         }
         Some(tls) => {

@@ -223,7 +223,7 @@ impl App {
         check_owned(self, caller, &asked)?;
         let (question, verb) = asked.split();
         let answer = self.ask(caller, question.collection.clone(), verb, key).await;
-        question.render(&answer, self.reader().epoch())
+        question.render(&answer, &**self.reader())
     }
 
     /// The same, where the answer may wait for held items.
@@ -245,7 +245,7 @@ impl App {
         // In a box: the future of those who need not wait stays small, and is moved about.
         let answers = Box::pin(self.ask_patiently(caller, line, vec![request])).await?;
         let answer = answers.first().ok_or_else(Problem::internal)?;
-        let rendered = question.render(answer, self.reader().epoch());
+        let rendered = question.render(answer, &**self.reader());
         rendered.map_err(|problem| self.with_longest_wait(problem, &question))
     }
 

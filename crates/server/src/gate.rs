@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 
 use crate::access::{BATCH_PATH, EVENTS_PATH, Group, May, Rule, TABLE, is_socket_path, rule_of};
 use crate::front::{Client, route_of};
+use crate::identity::Shown;
 use crate::rate::{Allowance, Rates, Who};
 use crate::routes::events::wants_stream;
 use crate::{App, Caller, Problem, web};
@@ -66,6 +67,8 @@ pub(crate) struct Seen<'a> {
     /// As the access table names it.
     pub(crate) route: Option<&'a str>,
     pub(crate) client: Client,
+    /// What its connection last showed, where that is remembered.
+    pub(crate) shown: Option<&'a Shown>,
 }
 
 impl<'a> Seen<'a> {
@@ -76,6 +79,7 @@ impl<'a> Seen<'a> {
             path: request.uri().path(),
             route: route_of(request.extensions()),
             client: Client::of(request.extensions()),
+            shown: None,
         }
     }
 }
@@ -98,7 +102,7 @@ impl Gate {
     }
 
     fn admit(&self, seen: Seen<'_>) -> Result<Visit, Problem> {
-        let Seen { method, headers, path: target, route, client } = seen;
+        let Seen { method, headers, path: target, route, client, shown } = seen;
         let Some(path) = route else {
             let then = if web::has(method, target) {
                 Ok(None)
@@ -109,7 +113,7 @@ impl Gate {
             return Ok(Visit { group: Group::Read, who, then, is_told: false });
         };
         let rule = find_rule(method, path)?;
-        let found = self.app.identity().authenticate(method, headers, &client);
+        let found = self.app.identity().authenticate(method, headers, &client, shown);
         let caller = match (rule.may, found) {
             // Whoever comes to a public route with credentials that are over is nobody there.
             (May::Anyone, found) => found.ok().flatten(),

@@ -131,6 +131,11 @@ impl Rates {
         limiter.check(name, who, NonZeroU32::MIN, self.counts.as_ref()).await.map(Some)
     }
 
+    /// Nobody counts what belongs to this group.
+    pub(crate) fn is_free(&self, group: Group) -> bool {
+        group.name().is_none_or(|name| !self.limiters.contains_key(name))
+    }
+
     /// Counts so many more than the one that was counted, or as many as can ever be had at once.
     pub(crate) async fn check_many(
         &self,

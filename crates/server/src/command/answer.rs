@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tenure_core::command::How;
 use tenure_core::{ClaimId, Refusal, Reply};
-use tenure_engine::{Answer, Refused};
+use tenure_engine::{Answer, Reader, Refused};
 
 use super::{Op, Question, Stated};
 use crate::Problem;
@@ -42,7 +42,7 @@ impl Location {
     fn value(self) -> Option<HeaderValue> {
         let path = match self {
             Self::Path(path) => path,
-            Self::Claim(id) => format!("/v1/claims/{id}"),
+            Self::Claim(id) => ["/v1/claims/", &id.text()].concat(),
         };
         HeaderValue::try_from(path).ok()
     }
@@ -112,10 +112,10 @@ impl IntoResponse for Rendered {
 
 impl Question {
     /// The answer to it.
-    pub(crate) fn render(&self, answer: &Answer, epoch: u64) -> Result<Rendered, Problem> {
+    pub(crate) fn render(&self, answer: &Answer, reader: &dyn Reader) -> Result<Rendered, Problem> {
         match &answer.outcome {
             Ok(reply) => {
-                let rendered = self.reply(reply, answer.server_time_ms, epoch)?;
+                let rendered = self.reply(reply, answer.server_time_ms, reader)?;
                 Ok(Rendered { replayed: answer.replayed, ..rendered })
             }
             Err(refused) => Err(self.refused(refused, answer.server_time_ms)),
@@ -123,11 +123,11 @@ impl Question {
     }
 
     /// One reply, by itself or out of a group's.
-    pub(crate) fn reply(&self, reply: &Reply, now_ms: i64, epoch: u64) -> Result<Rendered, Problem> {
+    pub(crate) fn reply(&self, reply: &Reply, now_ms: i64, reader: &dyn Reader) -> Result<Rendered, Problem> {
         let key = &self.collection;
         match reply {
             Reply::Collection { collection, created } => {
-                Ok(Rendered::json(&CollectionView::of(key, collection, epoch))?.created(*created))
+                Ok(Rendered::json(&CollectionView::of(key, collection, reader.epoch()))?.created(*created))
             }
             Reply::Acquired { claim, how } => {
                 let rendered = Rendered::json(&ClaimView::of(key, claim, now_ms))?;

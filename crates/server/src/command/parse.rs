@@ -44,6 +44,11 @@ impl<'de> Deserialize<'de> for Parsed {
     }
 }
 
+/// A field's name, where it lies if that can be: by itself a `Cow` is always a copy.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
 struct CommandVisitor;
 
 impl<'de> Visitor<'de> for CommandVisitor {
@@ -57,9 +62,9 @@ impl<'de> Visitor<'de> for CommandVisitor {
         // Mostly `op` comes first, and nothing is put aside.
         let mut before = Vec::new();
         let op = loop {
-            match map.next_key::<Cow<'de, str>>()? {
-                Some(key) if key == "op" => break map.next_value::<Op>()?,
-                Some(key) => before.push((key, map.next_value::<&'de RawValue>()?)),
+            match map.next_key::<Name<'de>>()? {
+                Some(Name(key)) if key == "op" => break map.next_value::<Op>()?,
+                Some(Name(key)) => before.push((key, map.next_value::<&'de RawValue>()?)),
                 None => return Err(A::Error::missing_field("op")),
             }
         };
@@ -187,8 +192,8 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Rest<'de, A> {
                     self.aside = Some((key.clone(), value));
                     key
                 }
-                None => match self.map.next_key::<Cow<'de, str>>()? {
-                    Some(key) => key,
+                None => match self.map.next_key::<Name<'de>>()? {
+                    Some(Name(key)) => key,
                     None => return Ok(None),
                 },
             };

@@ -13,6 +13,7 @@ mod mirror;
 mod routes;
 mod secret;
 mod sessions;
+mod shown;
 mod tickets;
 
 use std::fmt;
@@ -33,6 +34,7 @@ pub(crate) use keys::KeyChange;
 pub use keys::{MadeKey, NewKey};
 pub(crate) use secret::MASK;
 pub use secret::{Secret, ServerSecret};
+pub(crate) use shown::Shown;
 pub use tickets::Ticket;
 
 pub(crate) use routes::routes;
@@ -174,15 +176,20 @@ impl Identity {
     }
 
     /// Who sends this request; `None` when it carries nothing. A session needs its header on whatever
-    /// changes something.
+    /// changes something. Its connection may remember what it last showed.
     pub(crate) fn authenticate(
         &self,
         method: &Method,
         headers: &HeaderMap,
         client: &Client,
+        shown: Option<&Shown>,
     ) -> Result<Option<Caller>, Problem> {
         if headers.contains_key(AUTHORIZATION) {
-            return self.caller_of_bearer(headers).map(Some);
+            let caller = match shown {
+                Some(shown) => self.caller_of_shown(headers, shown),
+                None => self.caller_of_bearer(headers),
+            };
+            return caller.map(Some);
         }
         let Some(secret) = cookie::read(headers, client) else { return Ok(None) };
         let Some(caller) = self.caller_of_session(&secret) else {

@@ -127,13 +127,13 @@ async fn run_each(
         app.engine().execute_all(requests).await
     };
     check_running(&answers)?;
-    let epoch = app.reader().epoch();
+    let reader = &**app.reader();
     let mut answers = answers.iter();
     let rendered = steps.into_iter().map(|step| match (step, &mut answers) {
         (Err(problem), _) => Err(problem),
         (Ok(question), answers) => match answers.next() {
             Some(answer) => {
-                question.render(answer, epoch).map_err(|problem| app.with_longest_wait(problem, &question))
+                question.render(answer, reader).map_err(|problem| app.with_longest_wait(problem, &question))
             }
             None => Err(Problem::internal()),
         },
@@ -198,11 +198,11 @@ async fn run_atomic(
     }
     let answer = app.ask(caller, collection, Verb::Group(verbs), key).await;
     let now_ms = answer.server_time_ms;
-    let epoch = app.reader().epoch();
+    let reader = &**app.reader();
     match &answer.outcome {
         Ok(Reply::Group(replies)) if replies.len() == group.len() => {
             let steps = group.iter().zip(replies);
-            let rendered = written(steps.map(|(question, reply)| question.reply(reply, now_ms, epoch)));
+            let rendered = written(steps.map(|(question, reply)| question.reply(reply, now_ms, reader)));
             Ok(Rendered { replayed: answer.replayed, ..rendered })
         }
         Ok(_) => {

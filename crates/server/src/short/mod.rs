@@ -5,20 +5,20 @@
 //! It takes a request only if it has come whole, is plain (`heads`), and is for one of three routes. With the
 //! first that is not, hyper takes the connection over, with what was read and not used, and keeps it.
 
+mod buffer;
 mod heads;
 mod wire;
 
 use std::future::{Future, poll_fn};
-use std::io;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::Method;
 use tenure_core::ClaimId;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
@@ -27,11 +27,12 @@ use crate::command::Rendered;
 use crate::fields::{ANSWER_FIELDS, List};
 use crate::front::{Connection, Front};
 use crate::gate::{Gate, Seen};
-use crate::limits::SHORT_READ_BYTES;
+use crate::identity::Shown;
 use crate::line::Line;
 use crate::params::{AtClaim, Nothing, Query};
 use crate::routes::claims::{create_claim, heartbeat_claim, release_claim};
 use crate::{App, Caller, Problem};
+use buffer::Buffer;
 use heads::{Heads, Plain};
 use wire::Answered;
 
@@ -84,6 +85,7 @@ pub(crate) struct Short<'a> {
     pub(crate) line: &'a Line,
     /// The longest that a connection may be idle.
     pub(crate) idle_time: Duration,
+    pub(crate) shown: Shown,
 }
 
 impl Short<'_> {
@@ -97,11 +99,11 @@ impl Short<'_> {
         let stopping = self.shield.gate.app.stopping();
         let mut told = pin!(async { drop(stop.wait_for(|stop| *stop).await) });
         let mut idle = pin!(sleep(self.idle_time));
-        let (mut buffer, mut out, mut heads) = (Vec::new(), Vec::new(), Heads::default());
+        let (mut buffer, mut out, mut heads) = (Buffer::default(), Vec::new(), Heads::default());
         loop {
             let until = Instant::now() + self.idle_time;
             let heard = poll_fn(|cx| {
-                let read = poll_more(stream, &mut buffer, cx);
+                let read = buffer.poll_more(stream, cx);
                 if read.is_ready() {
                     return read.map(Result::ok);
                 }
@@ -119,9 +121,9 @@ impl Short<'_> {
             });
             // Gone, silent for too long, or nothing was being asked when the server stopped.
             heard.await.filter(|count| *count > 0)?;
-            while !buffer.is_empty() {
-                let Some(plain) = heads.read(&buffer) else { return Some(buffer) };
-                let Some(goal) = Goal::of(&plain) else { return Some(buffer) };
+            while !buffer.filled().is_empty() {
+                let Some(plain) = heads.read(buffer.filled()) else { return Some(buffer.into_filled()) };
+                let Some(goal) = Goal::of(&plain) else { return Some(buffer.into_filled()) };
                 let length = plain.length;
                 let answered = self.answer(goal, &plain).await;
                 let is_last = *stopping.borrow();
@@ -132,7 +134,7 @@ impl Short<'_> {
                     let _ = stream.shutdown().await;
                     return None;
                 }
-                buffer.drain(..length);
+                buffer.consume(length);
             }
         }
     }
@@ -143,7 +145,8 @@ impl Short<'_> {
         let route = goal.route();
         let client = front.client(self.connection, headers);
         let mut visit = front.arrive(method, headers, route.into(), client);
-        let seen = Seen { method, headers, path: target, route: Some(route), client };
+        let shown = Some(&self.shown);
+        let seen = Seen { method, headers, path: target, route: Some(route), client, shown };
         let work = async {
             match gate.enter(seen).await {
                 Ok((caller, allowance)) => (self.handle(&gate.app, goal, caller, plain).await, allowance),
@@ -190,21 +193,6 @@ impl Short<'_> {
             }
         }
     }
-}
-
-/// Appends what there is to read; 0 at the end.
-fn poll_more(
-    stream: &mut (impl AsyncRead + Unpin),
-    buffer: &mut Vec<u8>,
-    cx: &mut Context<'_>,
-) -> Poll<io::Result<usize>> {
-    let filled = buffer.len();
-    buffer.resize(filled + SHORT_READ_BYTES, 0);
-    let mut room = ReadBuf::new(&mut buffer[filled..]);
-    let read = Pin::new(stream).poll_read(cx, &mut room);
-    let count = room.filled().len();
-    buffer.truncate(filled + count);
-    read.map_ok(|()| count)
 }
 
 #[cfg(test)]

@@ -84,7 +84,10 @@ impl Commands {
         let parsed = parse(app, command, caller);
         if let Some(rates) = rates {
             let rule = parsed.as_ref().ok().and_then(|asked| asked.op.rule());
-            rates.check(rule.map_or(Group::Write, |rule| rule.group), who.clone()).await?;
+            let group = rule.map_or(Group::Write, |rule| rule.group);
+            if !rates.is_free(group) {
+                rates.check(group, who.clone()).await?;
+            }
         }
         let asked = parsed?;
         if !app.identity().is_still_live(caller, &mut self.live_at) {
@@ -110,7 +113,7 @@ impl Commands {
                 self.explaining = None;
                 if let Some(Waiting { id, question, .. }) = waiting {
                     let answer = explained.map_err(|_| Problem::internal());
-                    return (id, answer.and_then(|answer| question.render(&answer, app.reader().epoch())));
+                    return (id, answer.and_then(|answer| question.render(&answer, &**app.reader())));
                 }
             }
             let answered = match &mut self.channel {
@@ -148,6 +151,6 @@ impl Commands {
             return None;
         }
         let Waiting { id, question, .. } = self.waiting.take(place)?;
-        Some((id, question.render(&answer, app.reader().epoch())))
+        Some((id, question.render(&answer, &**app.reader())))
     }
 }

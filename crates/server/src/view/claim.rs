@@ -89,6 +89,9 @@ pub(crate) struct ClaimView<'a> {
 impl<'a> ClaimView<'a> {
     /// The claim at the server's time. It must have been settled or seen at that time.
     pub(crate) fn of(collection: &'a CollectionKey, claim: &'a Claim, now_ms: i64) -> Self {
+        let server_time = Stamp::of(now_ms);
+        // A new claim's times are mostly this very moment.
+        let stamp = |at_ms: i64| if at_ms == now_ms { server_time } else { Stamp::of(at_ms) };
         Self {
             id: ClaimId { collection: collection.clone(), number: claim.number },
             collection,
@@ -98,11 +101,11 @@ impl<'a> ClaimView<'a> {
             state: claim.state,
             phase: &claim.phase,
             token: claim.token,
-            since: Stamp::of(claim.since_ms),
-            heartbeat_at: Stamp::of(claim.heartbeat_at_ms),
+            since: stamp(claim.since_ms),
+            heartbeat_at: stamp(claim.heartbeat_at_ms),
             expires_at: Stamp::of(claim.expires_at_ms),
             expires_in_ms: expires_in_ms(claim, now_ms),
-            server_time: Stamp::of(now_ms),
+            server_time,
             data: claim.data.as_ref(),
             reason: claim.reason,
             ended_at: claim.ended_at_ms.map(Stamp::of),

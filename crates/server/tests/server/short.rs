@@ -175,3 +175,33 @@ async fn a_client_that_has_been_answered_and_is_silent_is_cut_off() {
     ask(&mut stream, &signed("POST /v1/claims", "", &claim("a"))).await;
     closed(&mut stream).await;
 }
+
+/// A connection remembers whose key it last saw.
+#[tokio::test]
+async fn e8_a_key_that_is_revoked_opens_nothing_on_a_connection_that_knew_it_either() {
+    let server = Running::start_whole(config()).await;
+    let (mut admin, mut short) = (server.connect().await, server.connect().await);
+    let new = r#"{"name":"import","subject":{"id":"imp","name":"Import"},"role":"editor"}"#;
+    let (lines, made) = ask(&mut admin, &signed("POST /v1/keys", "", new)).await;
+    assert!(lines[0].starts_with("HTTP/1.1 201"), "{lines:?}");
+    let made: serde_json::Value = serde_json::from_str(&made).unwrap();
+    let (key, id) = (made["key"].as_str().unwrap(), made["id"].as_str().unwrap());
+    let by = |key: &str, item: &str| {
+        let more = format!("authorization: Bearer {key}\r\ncontent-type: application/json\r\n");
+        request("POST /v1/claims", &more, &claim(item))
+    };
+    // Each request is its own key's, in whatever order they come.
+    for (number, who) in ["imp", "imp", "admin", "imp"].into_iter().enumerate() {
+        let key = if who == "imp" { key } else { ADMIN };
+        let (lines, body) = ask(&mut short, &by(key, &number.to_string())).await;
+        assert!(lines[0].starts_with("HTTP/1.1 201"), "{lines:?} {body}");
+        let claim: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(claim["holder"]["id"], who);
+    }
+    let (lines, _) = ask(&mut admin, &signed(&format!("DELETE /v1/keys/{id}"), "", "")).await;
+    assert!(lines[0].starts_with("HTTP/1.1 204"), "{lines:?}");
+    let (lines, body) = ask(&mut short, &by(key, "late")).await;
+    assert!(lines[0].starts_with("HTTP/1.1 401") && body.contains("revoked"), "{lines:?} {body}");
+    let (lines, _) = ask(&mut short, &by(&format!("{key}x"), "late")).await;
+    assert!(lines[0].starts_with("HTTP/1.1 401"), "{lines:?}");
+}
