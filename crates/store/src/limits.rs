@@ -78,9 +78,6 @@ pub const KNOWN_HEADS_MAX: usize = 100_000;
 /// How often in a row a writer must have been alone in a collection before it relies on being it once more: who
 /// relies on it and is not reads with one round trip more, under the lock.
 pub const RECENT_TURNS: u32 = 3;
-/// Events of others in a collection since a writer was there that it reads to learn which of its rows are still true: some
-/// 50 bytes each, and less than a row takes. Behind more of them it reads its rows.
-pub(crate) const RECENT_EVENTS_MAX: i64 = 512;
 /// What a writer keeps from its last batches, in units of 256 bytes, of which a row takes one or two: 20 to 30 MiB.
 pub const RECENT_WEIGHT_MAX: usize = 65_536;
 /// A collection may be this far ahead of the database's clock before the operator is told: clocks that are kept

@@ -6,15 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use tenure_core::{Claim, ClaimState, CollectionKey, Item, Policy};
+use tenure_core::{Claim, ClaimState, CollectionKey, Item, ItemId, Policy};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::asked::{Asked, Sent, Since, holder_of};
 use super::connect::failure;
-use super::pipeline::{Pipeline, texts};
+use super::pipeline::{Pipeline, numbers, texts};
 use super::recent::{Mark, Recent, Rows};
-use super::rows::{decode, head, uint};
+use super::rows::{decode, head, int, uint};
 use super::session::{Session, Typed, is_name_lost};
 use super::{Options, Postgres, Shared};
 use crate::limits::{HEAD_AHEAD_MS, KNOWN_HEADS_MAX, LOAD_TRIES, TOLD_AGAIN_MS};
@@ -55,6 +54,27 @@ pub(super) struct Held {
     pub(super) active: Option<Vec<u64>>,
 }
 
+/// Items, by the number 0; claims that are asked for or that last took one of these items, each once; and policies, by
+/// the number -1. One statement, since each costs an answer of its own, and what is found by one search is not searched
+/// for again.
+pub(super) const ROWS: &str = "WITH i AS MATERIALIZED (SELECT i.collection, i.claim, i.body \
+           FROM unnest($1, $2) AS w (collection, id) \
+           JOIN tenure.items i ON i.collection = w.collection AND i.id = w.id) \
+     SELECT i.collection, 0::bigint, i.body FROM i \
+     UNION ALL SELECT c.collection, c.number, c.body \
+     FROM (SELECT i.collection, i.claim FROM i WHERE i.claim > 0 UNION SELECT * FROM unnest($3, $4)) AS w \
+     JOIN tenure.claims c ON c.collection = w.collection AND c.number = w.claim \
+     UNION ALL SELECT p.kind, -1, convert_to(p.body, 'UTF8') FROM tenure.policies p WHERE p.kind = ANY($5)";
+/// Holder by holder, which `OFFSET 0` makes sure of: a plan that was made on an empty table would rather read all
+/// that is held, by whomever, and look through it.
+pub(super) const OF_HOLDERS: &str = "SELECT c.collection, c.number, c.body, c.holder \
+     FROM unnest($1, $2) AS w (collection, holder) CROSS JOIN LATERAL (SELECT * FROM tenure.claims c \
+     WHERE c.collection = w.collection AND c.holder = w.holder AND c.state = 0 OFFSET 0) AS c \
+     ORDER BY c.number";
+pub(super) const POLICIES: &str = "SELECT kind, body FROM tenure.policies WHERE kind = ANY($1)";
+pub(super) const REPLIES: &str = "SELECT r.collection, r.principal, r.key, r.body \
+     FROM unnest($1, $2, $3) AS w (collection, principal, key) \
+     JOIN tenure.replies r ON r.collection = w.collection AND r.principal = w.principal AND r.key = w.key";
 /// Heads that may be new. One that somebody else is making is waited for.
 const MAKE_HEADS: &str = "INSERT INTO tenure.collections (collection, seq, hash, created_at_ms, at_ms) \
      SELECT w.collection, 0, ''::bytea, 0, 0 FROM unnest($1) AS w (collection) ORDER BY w.collection COLLATE \"C\" \
@@ -70,9 +90,114 @@ const CLOCK_AND_PROCESS: &str = "SELECT floor(extract(epoch FROM clock_timestamp
 const CLOCK_AND_TIMELINE: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, \
      pg_backend_pid(), current_setting('synchronous_commit') = 'off', left(pg_walfile_name(pg_current_wal_lsn()), 8)";
 
-/// What most batches begin with, planned once for each connection.
-pub(super) const PREPARED: &[Typed] =
-    &[(LOCK_HEADS, &[Type::TEXT_ARRAY]), (CLOCK_AND_PROCESS, &[]), (CLOCK_AND_TIMELINE, &[])];
+/// What most batches read, planned once for each connection.
+pub(super) const PREPARED: &[Typed] = &[
+    (LOCK_HEADS, &[Type::TEXT_ARRAY]),
+    (CLOCK_AND_PROCESS, &[]),
+    (CLOCK_AND_TIMELINE, &[]),
+    (ROWS, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::INT8_ARRAY, Type::TEXT_ARRAY]),
+    (OF_HOLDERS, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY]),
+    (POLICIES, &[Type::TEXT_ARRAY]),
+    (REPLIES, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::TEXT_ARRAY]),
+];
+
+/// The pairs that the statements take, column by column.
+#[derive(Default)]
+struct Asked<'a> {
+    items: (Vec<&'a str>, Vec<&'a str>),
+    claims: (Vec<&'a str>, Vec<i64>),
+    holders: (Vec<&'a str>, Vec<&'a str>),
+    replies: (Vec<&'a str>, Vec<&'a str>, Vec<&'a str>),
+    kinds: Vec<&'a str>,
+}
+
+impl<'a> Asked<'a> {
+    /// Each thing once: a join would otherwise find it several times. And nothing that is most probably known.
+    fn of(wants: &'a [Want], lone: &HashSet<Arc<str>>, recent: &Map<CollectionKey, Recent>) -> Self {
+        let (mut items, mut claims, mut holders, mut replies, mut kinds) =
+            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        for want in wants {
+            let key = want.collection.as_str();
+            let likely = recent.get(&want.collection).filter(|recent| recent.is_likely());
+            let no_item = |id: &&ItemId| likely.is_none_or(|recent| recent.rows.item(id.as_str()).is_none());
+            let no_claim = |number: &&u64| likely.is_none_or(|recent| recent.rows.claim(**number).is_none());
+            items.extend(want.items.iter().filter(no_item).map(|id| (key, id.as_str())));
+            claims.extend(want.claims.iter().filter(no_claim).map(|number| (key, int(*number))));
+            holders.extend(holder_of(want, lone).map(|holder| (key, &**holder)));
+            replies.extend(
+                want.reply.iter().map(|reply| (reply.collection.as_str(), &*reply.principal, &*reply.key)),
+            );
+            kinds.insert(want.collection.kind());
+        }
+        let mut asked = Self { kinds: kinds.into_iter().collect(), ..Self::default() };
+        asked.items = items.into_iter().unzip();
+        asked.claims = claims.into_iter().unzip();
+        asked.holders = holders.into_iter().unzip();
+        for (collection, principal, key) in replies {
+            asked.replies.0.push(collection);
+            asked.replies.1.push(principal);
+            asked.replies.2.push(key);
+        }
+        asked
+    }
+
+    /// Items and claims alone.
+    fn of_rows(wants: &'a [Want]) -> Self {
+        let asked = Self::of(wants, &HashSet::new(), &Map::default());
+        Self { items: asked.items, claims: asked.claims, ..Self::default() }
+    }
+
+    /// Only what somebody asks for: an empty question costs as much as another.
+    fn send(&'a self, pipeline: &mut Pipeline<'a>) -> Sent {
+        let (mut sent, texts) = (Sent::default(), Type::TEXT_ARRAY);
+        let rows = !(self.items.0.is_empty() && self.claims.0.is_empty());
+        if rows {
+            sent.rows = Some(pipeline.len());
+            let (items, claims) = (&self.items, &self.claims);
+            ask_rows(pipeline, (&items.0, &items.1), (&claims.0, &claims.1), &self.kinds);
+        }
+        if !self.holders.0.is_empty() {
+            sent.holders = Some(pipeline.len());
+            pipeline.typed(OF_HOLDERS, [(&self.holders.0, texts.clone()), (&self.holders.1, texts.clone())]);
+        }
+        if !rows && !self.kinds.is_empty() {
+            sent.policies = Some(pipeline.len());
+            pipeline.typed(POLICIES, [(&self.kinds, texts.clone())]);
+        }
+        let (collections, principals, keys) = &self.replies;
+        if !collections.is_empty() {
+            sent.replies = Some(pipeline.len());
+            pipeline
+                .typed(REPLIES, [(collections, texts.clone()), (principals, texts.clone()), (keys, texts)]);
+        }
+        sent
+    }
+}
+
+/// Asks for items, claims and policies, column by column.
+pub(super) fn ask_rows<'a>(
+    pipeline: &mut Pipeline<'a>,
+    (places, ids): (&[&'a str], &[&'a str]),
+    (homes, claims): (&[&'a str], &[i64]),
+    kinds: &[&'a str],
+) {
+    let [places, ids, homes, kinds] = [places, ids, homes, kinds].map(|column| texts(column.iter().copied()));
+    pipeline.columns(ROWS, [places, ids, homes, numbers(claims.iter().copied()), kinds]);
+}
+
+/// Where in a pipeline the answers are.
+#[derive(Default)]
+struct Sent {
+    rows: Option<usize>,
+    holders: Option<usize>,
+    policies: Option<usize>,
+    replies: Option<usize>,
+}
+
+/// Whose other claims the decision will ask for.
+fn holder_of<'a>(want: &'a Want, lone: &HashSet<Arc<str>>) -> Option<&'a Arc<str>> {
+    want.holder.as_ref().filter(|_| !lone.contains(want.collection.kind()))
+}
 
 impl Postgres {
     /// Begins a batch over the collections that are wanted. A batch that was begun and never committed ends.
@@ -307,7 +432,6 @@ async fn open(
     let Told { clock_ms, timeline, forgets, .. } =
         told.filter(|told| session.is_at_home(told.pid)).ok_or(Failed::Elsewhere)?;
     let clock_ms = options.test_ms().unwrap_or(clock_ms);
-    let since = sent.since.map_or_else(Since::default, |at| Since::of(&answers[at]));
     let mut loaded = Loaded::default();
     let (mut lasting, mut overtaken) = (Vec::new(), BTreeSet::new());
     if !names.is_empty() {
@@ -323,10 +447,11 @@ async fn open(
                 Some(Recent { mark: before, rows, alone }) if before == mark => {
                     Held { mark, rows, alone: alone.saturating_add(1), ..Held::default() }
                 }
-                Some(before) => {
-                    overtaken.insert((*key).clone());
-                    let known = if before.is_likely() { None } else { since.bring_up(key, before, &mark) };
-                    Held { mark, rows: known.map(|known| known.rows).unwrap_or_default(), ..Held::default() }
+                Some(other) => {
+                    if other.is_likely() {
+                        overtaken.insert((*key).clone());
+                    }
+                    Held { mark, ..Held::default() }
                 }
                 None => Held { mark, ..Held::default() },
             };
@@ -336,15 +461,19 @@ async fn open(
             let detail = "a collection's head went away while it was being locked".to_owned();
             return Err(Error::Conflict { detail }.into());
         }
-        // Somebody else has been there: what was not asked for is asked for now.
-        let missing = asked.missing(wants, &loaded.collections, &overtaken);
         loaded.take_absent(wants, lone);
         loaded.take(&sent, &answers)?;
-        let mut pipeline = Pipeline::on(session);
-        let sent = missing.send(&mut pipeline);
-        if pipeline.len() > 0 {
-            let answers = pipeline.run().await.map_err(|error| failure(&error))?;
-            loaded.take(&sent, &answers)?;
+        if !overtaken.is_empty() {
+            // Somebody else has been there: what was not asked for is asked for now.
+            let wants: Vec<Want> =
+                wants.iter().filter(|want| overtaken.contains(&want.collection)).cloned().collect();
+            let asked = Asked::of_rows(&wants);
+            let mut pipeline = Pipeline::on(session);
+            let sent = asked.send(&mut pipeline);
+            if pipeline.len() > 0 {
+                let answers = pipeline.run().await.map_err(|error| failure(&error))?;
+                loaded.take(&sent, &answers)?;
+            }
         }
     }
     Ok((Open { clock_ms, timeline, forgets, rows: loaded.into(), failed: None.into() }, lasting))

@@ -20,7 +20,6 @@
 //! Nothing is set for a session, and statements are prepared by name only where no pooler is between
 //! (`session`): PgBouncer in transaction mode works.
 
-mod asked;
 mod columns;
 mod commit;
 mod connect;
@@ -62,7 +61,7 @@ use tenure_core::CollectionKey;
 pub const DUE: &str = due::DUE;
 /// The same, of what a claim asks about its holder.
 #[cfg(feature = "conformance")]
-pub const OF_HOLDERS: &str = asked::OF_HOLDERS;
+pub const OF_HOLDERS: &str = load::OF_HOLDERS;
 
 /// How a batch begins, for a wire that cuts batches off.
 #[cfg(feature = "conformance")]

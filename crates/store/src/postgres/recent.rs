@@ -1,15 +1,15 @@
-//! Rows that a writer still has from its last batches, so that they are not read again and again.
+//! Rows that a writer still has from its last batches, so that a collection in which nobody else works is not read
+//! again and again.
 //!
 //! They are believed only under the lock, and only if the head is the very one that this writer left behind: its
 //! number, its hash, its time and its `turn`, which every commit moves on, whatever it writes. And only in the process
 //! of the server that they were read in: with the connection they are forgotten, so no failover, restart or restored
-//! database lies between. Where others work too, what they did is asked for together with the lock (`asked`), and what
-//! is not touched by it is still true: to be wrong costs a round trip more, never a decision.
+//! database lies between. Where others work too, the rows of a batch are asked for together with the lock, and these
+//! are not used: to be wrong costs a round trip more, never a decision.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tenure_core::{Claim, ClaimState, Collection, CollectionKey, Item, ItemId, Json};
+use tenure_core::{Claim, Collection, CollectionKey, Item, ItemId, Json};
 
 use crate::Map;
 use crate::limits::{RECENT_TURNS, RECENT_WEIGHT_MAX};
@@ -24,20 +24,11 @@ pub(super) struct Mark {
     pub(super) turn: i64,
 }
 
-impl Mark {
-    /// The number of the newest event.
-    pub(super) fn seq(&self) -> u64 {
-        self.head.as_ref().map_or(0, |head| head.seq)
-    }
-}
-
 /// Rows of a collection. `None`: looked for, and not there.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     items: Map<ItemId, Option<Arc<Item>>>,
     claims: Map<u64, Option<Arc<Claim>>>,
-    /// Those of them that may change: all that have not ended.
-    open: BTreeSet<u64>,
     /// About how much memory they take.
     weight: usize,
 }
@@ -72,38 +63,12 @@ impl Rows {
         }
     }
 
-    /// Somebody has changed it.
-    pub(super) fn forget_item(&mut self, id: &str) {
-        if let Some(before) = self.items.remove(id) {
-            self.weight -= weight_of_item(before.as_ref());
-        }
-    }
-
-    /// Somebody may have changed them.
-    pub(super) fn forget_open_claims(&mut self) {
-        for number in std::mem::take(&mut self.open) {
-            if let Some(before) = self.claims.remove(&number) {
-                self.weight -= weight_of_claim(before.as_ref());
-            }
-        }
-    }
-
     pub(super) fn put_claim(&mut self, number: u64, claim: Option<Arc<Claim>>) {
-        if claim.as_deref().is_some_and(has_ended) {
-            self.open.remove(&number);
-        } else {
-            self.open.insert(number);
-        }
         self.weight += weight_of_claim(claim.as_ref());
         if let Some(before) = self.claims.insert(number, claim) {
             self.weight -= weight_of_claim(before.as_ref());
         }
     }
-}
-
-/// From there on it does not change.
-pub(super) fn has_ended(claim: &Claim) -> bool {
-    claim.state != ClaimState::Active
 }
 
 /// In units of 256 bytes: a row's own, and what comes on top of it.

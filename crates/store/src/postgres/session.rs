@@ -22,7 +22,7 @@ use tokio_postgres::{Client, Statement};
 use super::connect::{Link, aside};
 use super::hush::Hush;
 use super::recent::Recents;
-use super::{asked, columns, load};
+use super::{columns, load};
 use crate::{Error, Map};
 
 /// A statement and the types of its parameters.
@@ -179,8 +179,7 @@ async fn prepare(client: &Client) -> Result<Prepared, tokio_postgres::Error> {
     client.batch_execute("BEGIN").await?;
     let pid = client.query_typed_one("SELECT pg_backend_pid()", &[]).await?.get(0);
     let mut statements = Map::default();
-    for (sql, types) in PREPARED.iter().chain(load::PREPARED).chain(asked::PREPARED).chain(columns::PREPARED)
-    {
+    for (sql, types) in PREPARED.iter().chain(load::PREPARED).chain(columns::PREPARED) {
         statements.insert(*sql, client.prepare_typed(sql, types).await?);
     }
     client.batch_execute("COMMIT").await?;

@@ -11,9 +11,8 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::Postgres;
-use super::asked::{OF_HOLDERS, POLICIES, REPLIES, ask_rows};
 use super::connect::failure;
-use super::load::{Held, Loaded, Open};
+use super::load::{Held, Loaded, OF_HOLDERS, Open, POLICIES, REPLIES, ask_rows};
 use super::pipeline::Pipeline;
 use super::rows::int;
 use super::session::Session;
