@@ -232,6 +232,11 @@ fn is_conflict(code: &SqlState) -> bool {
     *code == SqlState::T_R_SERIALIZATION_FAILURE || *code == SqlState::T_R_DEADLOCK_DETECTED
 }
 
+/// The server ends the connection, and says so before it does.
+pub(super) fn is_ending(error: &tokio_postgres::Error) -> bool {
+    error.code().is_some_and(|code| [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN].contains(code))
+}
+
 /// The server said no to a COMMIT before it was one; after any other failure nobody knows.
 pub(super) fn is_certain(error: &tokio_postgres::Error) -> bool {
     // Of those that roll back one says that it does not know whether they did.

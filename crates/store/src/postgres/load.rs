@@ -10,7 +10,7 @@ use tenure_core::{Claim, ClaimState, CollectionKey, Item, ItemId, Policy};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::connect::failure;
+use super::connect::{failure, is_ending};
 use super::pipeline::{Pipeline, numbers, texts};
 use super::recent::{Mark, Recent, Rows};
 use super::rows::{decode, head, int, uint};
@@ -424,6 +424,9 @@ async fn open(
     let answers = pipeline.run().await.map_err(|error| {
         if session.prepared().is_some() && is_name_lost(&error) {
             Failed::Elsewhere
+        } else if is_ending(&error) {
+            // Its end may be a moment behind its words.
+            Error::Conflict { detail: "the server ended the connection".to_owned() }.into()
         } else {
             failure(&error).into()
         }
