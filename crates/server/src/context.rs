@@ -34,8 +34,9 @@ pub(crate) struct Context {
 impl Context {
     fn span(&self) -> Span {
         let Self { id, method, route, trace, client } = self;
+        let route: &str = route;
         // Filters know it by this name.
-        tracing::info_span!(target: "tenure_server::front", "request", id, %method, %route, trace, %client)
+        tracing::info_span!(target: "tenure_server::front", "request", id, %method, route, trace, %client)
     }
 }
 
@@ -44,8 +45,11 @@ pub(crate) fn be_late() {
     IS_LATE.store(true, Ordering::Relaxed);
 }
 
-/// The span of the request that this thread is busy with.
+/// The span of the request that this thread is busy with, unless it is in that already.
 pub(crate) fn current_span() -> Option<Span> {
+    if !IS_LATE.load(Ordering::Relaxed) {
+        return None;
+    }
     let span = |current: &RefCell<Option<Box<Context>>>| Some(current.try_borrow().ok()?.as_ref()?.span());
     CURRENT.try_with(span).ok().flatten()
 }

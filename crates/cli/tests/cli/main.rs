@@ -2,6 +2,7 @@
 
 mod asking;
 mod bench;
+mod logging;
 mod migrate;
 mod nginx;
 mod nodes;

@@ -37,8 +37,13 @@ impl Server {
         Self::of(command)
     }
 
-    pub(crate) fn of(mut command: Command) -> Self {
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("starts");
+    pub(crate) fn of(command: Command) -> Self {
+        Self::logging(command, Stdio::null())
+    }
+
+    /// With its log there.
+    pub(crate) fn logging(mut command: Command, log: impl Into<Stdio>) -> Self {
+        let child = command.stdout(Stdio::piped()).stderr(log).spawn().expect("starts");
         // Whole from the start, so that it is ended whatever comes.
         let mut server = Self { child, said: Vec::new(), url: String::new() };
         for line in BufReader::new(server.child.stdout.take().expect("piped")).lines() {
