@@ -67,7 +67,7 @@ impl<T: Ticket> Decided<T> {
 pub(crate) struct Flight<T> {
     /// Without its entries.
     pub(crate) decided: Decided<T>,
-    /// `None` where nothing is to be committed: its answers only wait for the one before.
+    /// `None` where nothing is to be committed.
     pub(crate) told: Option<Told>,
     pub(crate) told_of: Vec<News>,
     pub(crate) started: Instant,

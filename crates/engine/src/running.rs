@@ -82,7 +82,7 @@ impl<S: Store> Running<'_, S, ReplyTo> {
             let meanwhile = beside.is_some();
             let is_begun = self.turn.begin(beside, &mut self.answers);
             self.send();
-            let mut is_safe = !(is_begun? && meanwhile && self.turn.is_committing());
+            let mut is_safe = !(is_begun? && meanwhile);
             while !is_safe {
                 let inbox;
                 (inbox, is_safe) = self.queue.take_meanwhile(self.turn.has_room());

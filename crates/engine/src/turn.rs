@@ -204,9 +204,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         let mut waiters = self.waiters.lock();
         let mut decided = std::mem::take(&mut self.decided);
         decided.first_joined.get_or_insert(waiters.next_number());
-        let nothing = Changes::default();
-        let under_way = if self.planted.is(Bug::BlindAhead) { &nothing } else { &self.beneath };
-        let beneath = Beneath::new(&view, under_way);
+        let beneath = Beneath::new(&view, &self.beneath);
         let mut round = Round::new(
             Overlay::new(&beneath, &mut self.changes),
             decided,
@@ -236,7 +234,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
     }
 
     /// Begins to commit what is decided. With `beside` the store may do so on a thread of its own, and tells when it is
-    /// done; until [`Self::complete`] more can be decided. Answers whether there is anything to complete.
+    /// done; until [`Self::complete`] more can be decided. Answers whether the store has anything under way.
     pub fn begin(&mut self, beside: Option<Done>, answers: &mut Vec<Answered<T>>) -> Result<bool, Error> {
         debug_assert!(self.flight.is_none(), "one commit at a time");
         if !std::mem::take(&mut self.is_loaded) {
@@ -278,8 +276,12 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             }
         }
         std::mem::swap(&mut self.changes, &mut self.beneath);
+        if self.planted.is(Bug::BlindAhead) {
+            self.beneath.clear();
+        }
+        let is_under_way = told.is_some();
         self.flight = Some(Flight { decided, told, told_of, started });
-        Ok(true)
+        Ok(is_under_way)
     }
 
     /// Waits until what was begun is safe, and answers. If it fails, what was decided on top of it never happens either.
@@ -314,11 +316,6 @@ impl<S: Store, T: Ticket> Turn<S, T> {
     /// Something is decided that is not committed.
     pub fn is_ahead(&self) -> bool {
         self.is_loaded
-    }
-
-    /// The store makes something safe.
-    pub fn is_committing(&self) -> bool {
-        self.flight.as_ref().is_some_and(|flight| flight.told.is_some())
     }
 
     /// How many answers wait for the next commit.
@@ -399,7 +396,11 @@ impl<S: Store, T: Ticket> Turn<S, T> {
     pub fn dismiss(&mut self, answers: &mut Vec<Answered<T>>) {
         let waiters = self.waiters.lock().drain_from(0);
         let late = self.late.drain(..).map(|pending| pending.ticket);
-        let stopped = waiters.into_iter().map(|waiter| waiter.pending.ticket).chain(late);
+        // What becomes of a commit that nobody waits for any more is unknown.
+        let flight = self.flight.take().map(|flight| flight.decided).unwrap_or_default();
+        let decided = flight.answers.into_iter().chain(std::mem::take(&mut self.decided).answers);
+        let waiters = waiters.into_iter().map(|waiter| waiter.pending.ticket);
+        let stopped = waiters.chain(late).chain(decided.map(|done| done.ticket));
         answers.extend(stopped.map(|ticket| refuse(ticket, self.now_ms, &Refused::Stopped)));
     }
 

@@ -4,11 +4,13 @@
 mod support;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 
 use support::fault_disk::FaultDisk;
 use support::{FOLDER, FaultStore, expected, look, open, small, step};
 use tenure_store::embedded::archive::MemoryArchive;
-use tenure_store::embedded::{Faults, Options};
+use tenure_store::embedded::{Faults, Fold, Options};
 use tenure_store::{Batch, Error, Store};
 
 const PAGE: usize = 4096;
@@ -291,4 +293,45 @@ fn segments_of_another_size_are_replayed_and_replaced() {
     drop(store);
     let mut store = open(&disk, &archive, &small()).unwrap();
     assert_eq!(look(&mut store, 100), expected(100)[100]);
+}
+
+/// A batch whose record another thread writes, and what tells that it is over.
+fn begin(store: &mut FaultStore, at_ms: i64) -> (Result<(), Error>, Receiver<()>) {
+    let (tell, told) = channel();
+    let done = Arc::new(move || tell.send(()).expect("somebody waits"));
+    (store.begin(Batch { at_ms, entries: Vec::new() }, done), told)
+}
+
+#[test]
+fn what_another_thread_writes_counts_when_it_is_complete_and_not_before() {
+    let options = Options { fold: Fold::Thread, ..roomy() };
+    let (disk, archive) = (FaultDisk::default(), MemoryArchive::default());
+    let mut store = open(&disk, &archive, &options).unwrap();
+    for at_ms in [7, 9] {
+        let before_ms = store.high_water_ms();
+        let (begun, told) = begin(&mut store, at_ms);
+        begun.unwrap();
+        told.recv().unwrap();
+        assert_eq!(store.high_water_ms(), before_ms, "it is safe, and nobody has waited for it");
+        store.complete().unwrap();
+        assert_eq!((store.high_water_ms(), store.last_batch()), (at_ms, if at_ms == 7 { 1 } else { 2 }));
+    }
+    // By hand again, with the same journal.
+    store.commit(Batch { at_ms: 11, entries: Vec::new() }).unwrap();
+    drop(store);
+    assert_eq!(open(&disk.after_crash(1), &archive, &options).unwrap().high_water_ms(), 11);
+}
+
+#[test]
+fn nobody_waits_for_a_writer_that_panicked() {
+    let options = Options { fold: Fold::Thread, ..roomy() };
+    let (disk, archive) = (FaultDisk::default(), MemoryArchive::default());
+    let mut store = open(&disk, &archive, &options).unwrap();
+    disk.panic_at_next_sync();
+    let (begun, told) = begin(&mut store, 7);
+    begun.unwrap();
+    told.recv().expect("it is told that it is over");
+    assert!(store.complete().unwrap_err().is_fatal());
+    assert!(begin(&mut store, 9).0.unwrap_err().is_fatal());
+    assert!(store.commit(Batch::default()).unwrap_err().is_fatal());
 }

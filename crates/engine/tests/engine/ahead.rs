@@ -108,3 +108,17 @@ fn i18_a_deadline_outlives_a_release_that_failed() {
     desk.complete().expect("room is a passing trouble");
     assert_eq!(desk.tick(1_500).expired, 1);
 }
+
+/// The store fails for good while something is on its way to it.
+#[test]
+fn i11_whoever_is_decided_or_under_way_when_the_engine_ends_is_told() {
+    let (mut desk, probe) = Desk::probed();
+    let slips = under_way(&mut desk);
+    probe.fail_loads(&[Fail::Sync]);
+    let dora = desk.put(acquire("dora", &["c"]));
+    assert!(desk.try_decide().is_err());
+    desk.dismiss();
+    for slip in slips.iter().chain([&dora]) {
+        assert_eq!(code(&desk.answer(slip)), "stopped");
+    }
+}

@@ -25,10 +25,9 @@ impl<D: Disk> Writer<D> {
         let builder = std::thread::Builder::new().name("tenure-journal".to_owned());
         let work = move || {
             for (mut journal, done) in taken {
+                let _telling = Telling(done);
                 let outcome = journal.write();
-                let is_heard = give.send((journal, outcome)).is_ok();
-                done();
-                if !is_heard {
+                if give.send((journal, outcome)).is_err() {
                     break;
                 }
             }
@@ -46,6 +45,15 @@ impl<D: Disk> Writer<D> {
     /// Waits for it.
     pub(super) fn end(&self) -> Result<Written<D>, Error> {
         self.written.recv().map_err(|_| gone())
+    }
+}
+
+/// Tells that a record is over, also by a panic: nobody may wait for a thread that is gone.
+struct Telling(Done);
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        (self.0)();
     }
 }
 

@@ -28,6 +28,8 @@ struct Inner {
     stop_at: Option<u64>,
     /// The next sync fails.
     fail_sync: bool,
+    /// The next sync panics.
+    panic_sync: bool,
     /// Bytes that can still be allocated.
     room: Option<u64>,
     locked: bool,
@@ -79,6 +81,11 @@ impl FaultDisk {
 
     pub fn fail_next_sync(&self) {
         self.0.lock().fail_sync = true;
+    }
+
+    /// Whoever syncs next panics.
+    pub fn panic_at_next_sync(&self) {
+        self.0.lock().panic_sync = true;
     }
 
     /// Only so many bytes more can be allocated; `None` for any.
@@ -291,6 +298,7 @@ impl DiskFile for FaultFile {
 
     fn sync_data(&mut self) -> io::Result<()> {
         self.disk.operate("sync", |inner| {
+            assert!(!std::mem::take(&mut inner.panic_sync), "told to panic");
             if std::mem::take(&mut inner.fail_sync) {
                 // As Linux does: the pages stay readable and are marked clean, though they never arrived.
                 return Err(io::Error::other("the device did not confirm"));

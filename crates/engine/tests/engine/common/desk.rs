@@ -93,7 +93,16 @@ impl<S: Store> Desk<S> {
 
     /// Decides what was handed in, and commits nothing.
     pub(crate) fn decide(&mut self) {
-        self.step(Turn::decide).expect("it decides");
+        self.try_decide().expect("it decides");
+    }
+
+    pub(crate) fn try_decide(&mut self) -> Result<(), Error> {
+        self.step(Turn::decide)
+    }
+
+    /// All that is left to do after a fatal error.
+    pub(crate) fn dismiss(&mut self) {
+        self.step(|turn, _, _, answers| turn.dismiss(answers));
     }
 
     /// Begins to commit what is decided.
