@@ -3,7 +3,7 @@
 /// Commands in one group commit. More would make the first of them wait for the last.
 pub const BATCH_MAX: usize = 2_048;
 /// Answers of a commit that is made safe by a thread of the store's own while the next is decided. To wake that thread and
-/// be woken by it costs as much as deciding some twenty commands; a small commit is over sooner without.
+/// be woken by it cost commits of some twenty answers 2 µs of processor time for each.
 pub(crate) const BESIDE_MIN: usize = 128;
 /// Bytes of events and kept replies in one group commit; what comes after them waits for the next. A quarter of a journal
 /// segment, so that a commit always fits.
