@@ -46,3 +46,15 @@ fn a_claim_is_synced_after_it_is_written_and_before_it_is_answered() {
     });
     assert!(synced, "no sync between the write and the answer:\n{}", before[written..].join("\n"));
 }
+
+/// The journal's segments are used again on the strength of this one. SQLite's own syncs are `fsync`, and of other moments.
+#[test]
+fn what_is_folded_is_synced_after_it_is_written() {
+    let calls = trace_of_one_claim();
+    let in_log = |call: &str| call.contains("/archive.db-wal>");
+    let written = calls.iter().rposition(|call| call.contains("pwrite64(") && in_log(call));
+    let written = written.expect("the claim was folded when the store was closed");
+    let next = calls[written + 1..].iter().find(|call| call.contains("/archive.db"));
+    let next = next.expect("something follows");
+    assert!(next.contains("fdatasync(") && in_log(next), "not synced: {next}");
+}

@@ -1,5 +1,7 @@
 //! Every limit of the stores, in one place, with its reason.
 
+use std::time::Duration;
+
 /// One journal segment: large enough that rolling over is rare, small enough to replay in a moment.
 pub const SEGMENT_BYTES: u64 = 64 << 20;
 /// The smallest segment that can be configured: a header page and some records. For tests.
@@ -16,9 +18,16 @@ pub const FOLD_BYTES: u64 = 32 << 20;
 /// The longest that a commit waits to be folded while the server is quiet. It bounds the replay. A fold's
 /// syncs hold up the journal's, so they should be rare.
 pub const FOLD_AFTER_MS: u64 = 3_000;
+/// How much a fold that nobody waits for gives way to other threads, of 19: a tenth of a processor remains to it beside one
+/// that is always busy.
+pub const FOLD_NICE: i32 = 10;
 /// Pages (of 8 KiB) in the archive's log after which they are moved into its file: a page once instead of with
 /// each fold. It bounds the log, to 100 MB beyond one fold while nobody reads an old state of it.
 pub const CHECKPOINT_PAGES: u32 = 12_800;
+/// What of the archive's log the disk is given at once.
+pub const LOG_STEP_BYTES: usize = 512 << 10;
+/// The pause after it: some 300 MB a second, which leaves the disk to commits for most of the time.
+pub const LOG_STEP_PAUSE: Duration = Duration::from_micros(1_500);
 /// The longest pause between two tries of a fold that found no room.
 pub const FOLD_RETRY_MS_MAX: u64 = 10_000;
 

@@ -1,4 +1,4 @@
-//! An archive that fails: without room it is tried again, and damaged it ends the store.
+//! An archive that fails: without room it is tried again, and damaged it ends the store. And how a fold gives way.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod support;
@@ -6,11 +6,15 @@ mod support;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
+use rustix::process::getpriority_process;
 use support::fault_disk::FaultDisk;
 use support::{FOLDER, expected, look, small, step};
 use tenure_store::embedded::archive::{Archive, Group, KeptPlace, Loaded, MemoryArchive};
 use tenure_store::embedded::{Embedded, Fold, Options};
+use tenure_store::limits::FOLD_NICE;
 use tenure_store::{Error, Store};
 
 const GOOD: u8 = 0;
@@ -22,6 +26,8 @@ const PANICS: u8 = 3;
 struct Flaky {
     archive: MemoryArchive,
     mode: Arc<AtomicU8>,
+    /// Is told how much the thread of each fold gives way, and whether it was said to.
+    told: Option<Sender<(i32, bool)>>,
 }
 
 impl Flaky {
@@ -38,6 +44,9 @@ impl Archive for Flaky {
     }
 
     fn fold(&mut self, group: &Group) -> Result<(), Error> {
+        if let Some(told) = &self.told {
+            told.send((getpriority_process(None).unwrap(), group.aside)).unwrap();
+        }
         match self.mode.load(Ordering::SeqCst) {
             GOOD => self.archive.fold(group),
             FULL => Err(Error::Full { path: "archive.db".into() }),
@@ -57,8 +66,11 @@ impl Archive for Flaky {
 
 fn open(disk: &FaultDisk, archive: &Flaky, fold: Fold) -> Embedded<FaultDisk, Flaky> {
     let fold_bytes = if fold == Fold::Thread { 1 } else { 1 << 20 };
-    let options = Options { fold, fold_bytes, ..small() };
-    Embedded::open_with(Arc::new(disk.clone()), Path::new(FOLDER), &options, |_| Ok(archive.clone())).unwrap()
+    open_as(disk, archive, &Options { fold, fold_bytes, ..small() })
+}
+
+fn open_as(disk: &FaultDisk, archive: &Flaky, options: &Options) -> Embedded<FaultDisk, Flaky> {
+    Embedded::open_with(Arc::new(disk.clone()), Path::new(FOLDER), options, |_| Ok(archive.clone())).unwrap()
 }
 
 /// Steps until the journal is full; answers how many went through and the error.
@@ -123,4 +135,36 @@ fn the_lag_is_told() {
     assert_eq!(store.fold_now(3).unwrap(), 1);
     assert_eq!(store.fold_now(3).unwrap(), 0);
     assert_eq!(store.reader().stats().fold_lag_batches, 0);
+}
+
+/// A store whose folds nobody waits for, until its journal is full.
+fn unhurried() -> (Embedded<FaultDisk, Flaky>, Flaky, Receiver<(i32, bool)>) {
+    let (tell, told) = channel();
+    let archive = Flaky { told: Some(tell), ..Flaky::default() };
+    let options = Options { fold: Fold::Thread, fold_bytes: 1 << 30, fold_after_ms: 0, ..small() };
+    (open_as(&FaultDisk::default(), &archive, &options), archive, told)
+}
+
+#[test]
+fn a_fold_gives_way_while_nobody_waits_for_it() {
+    let own = getpriority_process(None).unwrap();
+    let (mut store, archive, told) = unhurried();
+    step(&mut store, 0).unwrap();
+    assert_eq!(told.recv().unwrap(), (own + FOLD_NICE, true));
+    // What finds no room stays, and the journal fills up: from then on a commit waits.
+    archive.set(FULL);
+    let (_, error) = fill(&mut store, 1);
+    assert!(matches!(error, Error::Full { .. }), "{error}");
+    let mut told = std::iter::from_fn(|| told.recv_timeout(Duration::from_secs(20)).ok());
+    assert!(told.any(|how| how == (own, false)), "a commit waited for a fold that gave way");
+    archive.set(GOOD);
+    store.close().unwrap();
+}
+
+#[test]
+fn a_panic_of_a_fold_that_gives_way_ends_the_store() {
+    let (mut store, archive, _told) = unhurried();
+    archive.set(PANICS);
+    let (_, error) = fill(&mut store, 0);
+    assert!(error.is_fatal() && error.to_string().contains("panic"), "{error}");
 }

@@ -259,6 +259,59 @@ fn without_room_for_a_segment_nothing_is_written_until_there_is() {
     assert_eq!(look(&mut store, 8), expected(8)[8]);
 }
 
+fn next_segment() -> PathBuf {
+    Path::new(FOLDER).join("journal").join("next.tmp")
+}
+
+#[test]
+fn the_next_segment_is_made_before_it_is_needed_and_the_store_waits_for_it_to_the_end() {
+    for fold in [Fold::Manual, Fold::Thread] {
+        let options = Options { fold, fold_bytes: 1 << 30, fold_after_ms: 1 << 30, ..roomy() };
+        let (disk, archive) = (FaultDisk::default(), MemoryArchive::default());
+        let mut store = open(&disk, &archive, &options).unwrap();
+        let is_made = || disk.names().contains(&next_segment());
+        for number in 0..47 {
+            step(&mut store, number).unwrap();
+        }
+        assert!(!is_made(), "{fold:?}: a quarter of the first is empty");
+        for number in 47..50 {
+            step(&mut store, number).unwrap();
+        }
+        drop(store);
+        let bytes = disk.bytes(&next_segment());
+        assert_eq!(bytes, vec![0; 64 * PAGE], "{fold:?}: whole, also when the store was closed at once");
+        // A start throws it away, and it is made anew.
+        let mut store = open(&disk, &archive, &options).unwrap();
+        assert!(!is_made());
+        for number in 50..90 {
+            step(&mut store, number).unwrap();
+        }
+        drop(store);
+        let mut store = open(&disk.after_crash(3), &archive, &options).unwrap();
+        assert_eq!(look(&mut store, 90), expected(90)[90], "{fold:?}");
+    }
+}
+
+#[test]
+fn without_room_for_the_next_segment_the_present_one_is_filled_and_an_old_one_used_again() {
+    let (disk, archive) = (FaultDisk::default(), MemoryArchive::default());
+    let mut store = open(&disk, &archive, &small()).unwrap();
+    for number in 0..5 {
+        step(&mut store, number).unwrap();
+    }
+    disk.set_room(Some(0));
+    for number in 5..8 {
+        step(&mut store, number).unwrap();
+    }
+    assert!(!disk.names().contains(&next_segment()), "what was made of it is given back");
+    store.fold_now(u64::MAX).unwrap();
+    for number in 8..30 {
+        step(&mut store, number).unwrap();
+        store.fold_now(u64::MAX).unwrap();
+    }
+    assert_eq!(look(&mut store, 30), expected(30)[30]);
+}
+
 #[test]
 fn a_full_journal_is_folded_by_the_commit_that_finds_it_full() {
     let (disk, archive) = (FaultDisk::default(), MemoryArchive::default());

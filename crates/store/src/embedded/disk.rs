@@ -204,12 +204,13 @@ impl DiskFile for RealFile {
 
     fn allocate(&mut self, bytes: u64) -> io::Result<()> {
         // Zeros are really written: reserved but unwritten blocks would make each later `fdatasync`
-        // also write the file system's own records.
-        let zeros = vec![0; 1 << 20];
+        // also write the file system's own records. Past the cache where that can be: the disk takes them one part after
+        // the other, and whoever syncs a commit meanwhile waits for one of them and not for all.
+        let zeros = vec![0; DIRECT_BYTES];
         let mut offset = 0;
         while offset < bytes {
             let part = usize::try_from(bytes - offset).unwrap_or(usize::MAX).min(zeros.len());
-            self.file.write_all_at(&zeros[..part], offset)?;
+            self.write_at(offset, &zeros[..part])?;
             offset += part as u64;
         }
         self.file.set_len(bytes)?;

@@ -1,6 +1,9 @@
 //! Folding: committed batches move from the journal to the archive, behind the commits' back. A thread
 //! of the store's own does it, or the caller.
 //!
+//! While there is time it is done at a lower priority: what it computes and copies would else hold up whoever waits for an
+//! answer, for as long as the system lets a thread run.
+//!
 //! A fold that finds no room is tried again and commits go on until the journal is full. Any other
 //! failure ends the store: the archive is then not what it should be.
 
@@ -11,12 +14,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, RwLock};
+use rustix::process::nice;
+use tenure_core::Sealed;
 
 use super::archive::{Archive, Group};
 use super::kept::KeptKeys;
 use super::live::Live;
 use super::options::{Fold, Options};
-use crate::limits::FOLD_RETRY_MS_MAX;
+use crate::limits::{FOLD_NICE, FOLD_RETRY_MS_MAX};
 use crate::{Batch, Entry, Error, Kept};
 
 /// The owner's handle.
@@ -59,6 +64,15 @@ struct Queue {
     trouble: Option<Error>,
     /// Why folding is over for good.
     failed: Option<String>,
+}
+
+/// How a group is folded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    /// After everything else.
+    Aside,
+    /// Somebody waits for it, or it falls behind.
+    AtOnce,
 }
 
 /// A committed batch that waits to be folded.
@@ -132,7 +146,7 @@ impl<A: Archive> Folder<A> {
     pub(crate) fn fold_through(&self, number: u64) -> Result<(), Error> {
         if self.thread.is_none() {
             while self.folded_through() < number {
-                self.work.fold_once(u64::MAX)?;
+                self.work.fold_once(u64::MAX, Pace::AtOnce)?;
             }
             return Ok(());
         }
@@ -154,7 +168,7 @@ impl<A: Archive> Folder<A> {
 
     /// Folds up to so many batches now. Answers how many.
     pub(crate) fn fold_now(&self, max_batches: u64) -> Result<u64, Error> {
-        self.work.fold_once(max_batches)
+        self.work.fold_once(max_batches, Pace::AtOnce)
     }
 
     /// Ends the thread, after what it is at.
@@ -171,14 +185,14 @@ impl<A: Archive> Folder<A> {
     pub(crate) fn close(&mut self) -> Result<(), Error> {
         self.stop();
         self.check()?;
-        while self.work.fold_once(u64::MAX)? > 0 {}
+        while self.work.fold_once(u64::MAX, Pace::AtOnce)? > 0 {}
         self.work.archive.lock().close()
     }
 
     /// Folds a batch that the journal does not have: the planted bug.
     pub(crate) fn fold_early(&self, batch: Pending) -> Result<(), Error> {
         self.push(batch);
-        while self.work.fold_once(u64::MAX)? > 0 {}
+        while self.work.fold_once(u64::MAX, Pace::AtOnce)? > 0 {}
         Ok(())
     }
 }
@@ -194,8 +208,8 @@ impl<A: Archive> Work<A> {
     fn run(&self) {
         let _ending = Ending(self);
         let mut pause_ms = 100;
-        while self.wait_until_due() {
-            match self.fold_once(u64::MAX) {
+        while let Some(pace) = self.wait_until_due() {
+            match self.fold_once(u64::MAX, pace) {
                 Ok(_) => pause_ms = 100,
                 Err(error) if error.is_fatal() => {
                     tracing::error!(%error, "the fold has ended; no more is committed");
@@ -213,13 +227,13 @@ impl<A: Archive> Work<A> {
         }
     }
 
-    /// `false` when the thread shall end.
-    fn wait_until_due(&self) -> bool {
+    /// `None` when the thread shall end.
+    fn wait_until_due(&self) -> Option<Pace> {
         let mut queue = self.queue.lock();
         let mut since: Option<Instant> = None;
         loop {
             if queue.stop {
-                return false;
+                return None;
             }
             if queue.batches.is_empty() && queue.group.is_none() {
                 // Nobody can wait for nothing.
@@ -230,58 +244,76 @@ impl<A: Archive> Work<A> {
             let due = *since.get_or_insert_with(Instant::now) + self.fold_after;
             let now = Instant::now();
             if queue.group.is_some() || queue.hurry || queue.bytes >= self.fold_bytes || now >= due {
-                queue.hurry = false;
-                return true;
+                let is_behind = queue.bytes >= 2 * self.fold_bytes;
+                let hurries = std::mem::take(&mut queue.hurry) || is_behind;
+                return Some(if hurries { Pace::AtOnce } else { Pace::Aside });
             }
             self.wake.wait_until(&mut queue, due);
         }
     }
 
     /// Folds one group of up to so many batches, and tells whoever waits. Answers how many batches.
-    fn fold_once(&self, max_batches: u64) -> Result<u64, Error> {
+    fn fold_once(&self, max_batches: u64, pace: Pace) -> Result<u64, Error> {
         // Held from here to the end, so that groups reach the archive in order.
-        let mut archive = self.archive.lock();
-        let Some(mut group) = self.next_group(max_batches)? else { return Ok(0) };
-        self.set_bounds(&mut group);
-        let folded = archive.fold(&group);
-        if folded.is_ok() {
-            let unfolded_at_ms = self.queue.lock().batches.front().map(|batch| batch.at_ms);
-            let dropped = self.live.write().folded(&group, unfolded_at_ms);
-            drop(dropped);
-            // A lock for each: commits come in between.
-            for (place, chunk) in group.kept_places() {
-                self.live.write().kept.folded(place, &chunk.ids);
-            }
-            self.folded_through.store(group.through, Ordering::Release);
+        let mut held = self.archive.lock();
+        let archive = &mut *held;
+        let (mut group, taken) = self.next_group(max_batches)?;
+        if group.batches == 0 && taken.is_empty() {
+            return Ok(0);
         }
+        let oldest_kept_ms = self.live.read().kept.oldest_ms();
+        let mut taken = Some(taken);
+        let folded = at_pace(pace, &mut || {
+            for batch in taken.take().unwrap_or_default() {
+                group.add_batch(batch.number, batch.at_ms, batch.entries, &self.keys);
+            }
+            group.kept_from_ms = oldest_kept_ms.unwrap_or(i64::MIN).max(group.high_water_ms - Kept::KEEP_MS);
+            group.retain_events = self.retain_events;
+            group.aside = pace == Pace::Aside;
+            archive.fold(&group)
+        });
         let batches = group.batches;
+        let mut gone = None;
+        if folded.is_ok() {
+            gone = Some((self.show(&group), std::mem::take(&mut group)));
+        }
         let mut queue = self.queue.lock();
+        queue.group = (group.batches > 0).then_some(group);
         queue.tries += 1;
         queue.trouble = None;
-        let answer = match folded {
-            Ok(()) => Ok(batches),
-            Err(error) => {
-                queue.group = Some(group);
-                if error.is_fatal() {
-                    queue.failed = Some(error.to_string());
-                } else {
-                    queue.trouble = Some(passing(&error));
-                }
-                Err(error)
-            }
-        };
+        match &folded {
+            Err(error) if error.is_fatal() => queue.failed = Some(error.to_string()),
+            Err(error) => queue.trouble = Some(passing(error)),
+            Ok(()) => {}
+        }
         drop(queue);
         self.tried.notify_all();
-        answer
+        // A hundred thousand rows and events take as long as a dozen commits.
+        at_pace(pace, &mut || drop(gone.take()));
+        folded.map(|()| batches)
     }
 
-    fn next_group(&self, max_batches: u64) -> Result<Option<Group>, Error> {
+    /// The archive has a group: lets go of what need not be in memory any more, and answers it. Never at a lower priority,
+    /// for commits wait for its locks.
+    fn show(&self, group: &Group) -> Vec<VecDeque<Arc<Sealed>>> {
+        let unfolded_at_ms = self.queue.lock().batches.front().map(|batch| batch.at_ms);
+        let dropped = self.live.write().folded(group, unfolded_at_ms);
+        // A lock for each: commits come in between.
+        for (place, chunk) in group.kept_places() {
+            self.live.write().kept.folded(place, &chunk.ids);
+        }
+        self.folded_through.store(group.through, Ordering::Release);
+        dropped
+    }
+
+    /// What comes next: a group that is put together already, or batches.
+    fn next_group(&self, max_batches: u64) -> Result<(Group, Vec<Pending>), Error> {
         let mut queue = self.queue.lock();
         queue.check()?;
-        if let Some(group) = queue.group.take() {
-            return Ok(Some(group));
-        }
         let mut taken = Vec::new();
+        if let Some(group) = queue.group.take() {
+            return Ok((group, taken));
+        }
         let mut bytes = 0;
         // Bounded, so that one transaction never has to hold a whole journal.
         while (taken.len() as u64) < max_batches && bytes < 2 * self.fold_bytes {
@@ -290,19 +322,25 @@ impl<A: Archive> Work<A> {
             taken.push(batch);
         }
         queue.bytes -= bytes;
-        drop(queue);
-        let mut group = Group::default();
-        for batch in taken {
-            group.add_batch(batch.number, batch.at_ms, batch.entries, &self.keys);
-        }
-        Ok((group.batches > 0).then_some(group))
+        Ok((Group::default(), taken))
     }
+}
 
-    fn set_bounds(&self, group: &mut Group) {
-        let oldest_ms = self.live.read().kept.oldest_ms();
-        group.kept_from_ms = oldest_ms.unwrap_or(i64::MIN).max(group.high_water_ms - Kept::KEEP_MS);
-        group.retain_events = self.retain_events;
+/// Works at its pace. Only a thread of its own can be given a lower priority and not keep it.
+fn at_pace<T: Send>(pace: Pace, work: &mut (impl FnMut() -> T + Send)) -> T {
+    if pace == Pace::AtOnce {
+        return work();
     }
+    let done = std::thread::scope(|scope| {
+        let builder = std::thread::Builder::new().name("tenure-fold".to_owned());
+        let spawned = builder.spawn_scoped(scope, || {
+            // Where it may not, it works as everyone does.
+            let _ = nice(FOLD_NICE);
+            work()
+        });
+        spawned.ok().map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    });
+    done.unwrap_or_else(work)
 }
 
 impl Queue {

@@ -32,6 +32,8 @@ pub struct Group {
     pub kept_from_ms: i64,
     /// Events that each collection keeps at least.
     pub retain_events: Option<u64>,
+    /// Nobody waits for it: others go first.
+    pub aside: bool,
 }
 
 /// What a group changes in one collection.

@@ -1,10 +1,13 @@
 //! The archive in SQLite: its tables, and opening it. One connection writes and checkpoints; readers have
 //! their own, read-only.
 
+use std::fs::File;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rustix::fs::{Advice, fadvise};
 use tenure_core::{ClaimState, Hash};
 
 use super::group::{Group, KeptPlace};
@@ -12,12 +15,16 @@ use super::sqlite_read::SqliteReader;
 use super::{Archive, FILE_NAME, Loaded, sqlite_fold, sqlite_load};
 use crate::Error;
 use crate::embedded::disk::{Disk, RealDisk};
-use crate::limits::CHECKPOINT_PAGES;
+use crate::limits::{CHECKPOINT_PAGES, LOG_STEP_BYTES, LOG_STEP_PAUSE};
 
 /// The newest form of the archive that this program knows.
 pub(crate) const ARCHIVE_FORMAT: u32 = 1;
 /// Older ones can lose a commit when a checkpoint resets the log beside a reader.
 const SQLITE_MIN: i32 = 3_051_003;
+const PAGE_BYTES: u32 = 8192;
+/// SQLite's log has a header, and one before each page.
+const LOG_HEAD_BYTES: u64 = 32;
+const FRAME_HEAD_BYTES: u64 = 24;
 /// Marks the file as Tenure's.
 const APPLICATION_ID: i32 = 0x5465_6e75;
 
@@ -102,6 +109,9 @@ CREATE TABLE kept (
 pub struct SqliteArchive {
     connection: Connection,
     path: PathBuf,
+    log_path: PathBuf,
+    /// Pages in the log that are safe.
+    log_pages: u64,
 }
 
 impl SqliteArchive {
@@ -111,11 +121,12 @@ impl SqliteArchive {
         let path = dir.join(FILE_NAME);
         let is_new = !path.exists();
         let connection = Connection::open(&path).map_err(|error| sqlite_error(&path, "open", error))?;
-        let mut archive = Self { connection, path };
+        let log_path = dir.join(format!("{FILE_NAME}-wal"));
+        let mut archive = Self { connection, path, log_path, log_pages: 0 };
         archive.prepare(is_new).map_err(|error| sqlite_error(&archive.path, "open", error))??;
         // What the log has may be in the system's memory only, where the process before died before its
         // sync; segments will be used again on the strength of it.
-        archive.checkpoint()?;
+        archive.checkpoint("TRUNCATE")?;
         // Even if it was there: whoever made it may have died before its name was safe.
         RealDisk.sync_dir(dir).map_err(|source| Error::SyncFailed { path: dir.to_owned(), source })?;
         Ok(archive)
@@ -124,22 +135,55 @@ impl SqliteArchive {
     /// Raises the epoch of an archive that has no collection to carry it.
     pub(crate) fn set_epoch(&mut self, epoch: u64) -> Result<(), Error> {
         let changed = self.connection.execute("UPDATE meta SET epoch = max(epoch, ?1)", [int(epoch)]);
-        changed.map(|_| ()).map_err(|error| sqlite_error(&self.path, "set the epoch", error))
+        changed.map_err(|error| sqlite_error(&self.path, "set the epoch", error))?;
+        self.settle(false)
     }
 
     /// Forgets all kept replies.
     pub(crate) fn forget_kept(&mut self) -> Result<(), Error> {
         let deleted = self.connection.execute("DELETE FROM kept", []);
-        deleted.map(|_| ()).map_err(|error| sqlite_error(&self.path, "forget replies", error))
+        deleted.map_err(|error| sqlite_error(&self.path, "forget replies", error))?;
+        self.settle(false)
     }
 
     /// Syncs the log and moves what it has into the file. Where there is no room for that, the log keeps it.
-    fn checkpoint(&self) -> Result<(), Error> {
-        let moved = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    fn checkpoint(&self, how: &str) -> Result<(), Error> {
+        let sql = format!("PRAGMA wal_checkpoint({how})");
+        let moved = self.connection.query_row(&sql, [], |_| Ok(()));
         moved.or_else(|error| match sqlite_error(&self.path, "checkpoint", error) {
             Error::Full { .. } | Error::Away { .. } => Ok(()),
             error => Err(error),
         })
+    }
+
+    /// Makes what was written to the log safe, as SQLite would if it were told to. Where nobody waits for it the disk is
+    /// given it bit by bit first: commits that are synced meanwhile would else wait for all of it. Then moves the log on,
+    /// if it is time.
+    fn settle(&mut self, aside: bool) -> Result<(), Error> {
+        let pages =
+            self.pages_in_log().map_err(|error| sqlite_error(&self.path, "look at the log of", error))?;
+        // Fewer than before: SQLite has begun the log anew.
+        let from = if pages < self.log_pages { 0 } else { self.log_pages };
+        let synced = File::open(&self.log_path).and_then(|log| {
+            let at = |page: u64| LOG_HEAD_BYTES + page * (FRAME_HEAD_BYTES + u64::from(PAGE_BYTES));
+            let steps = (at(from)..at(pages)).step_by(LOG_STEP_BYTES);
+            for start in steps.filter(|_| aside) {
+                // It begins to be written. Only advice: what it does not do, the sync does.
+                let _ = fadvise(&log, start, NonZeroU64::new(LOG_STEP_BYTES as u64), Advice::DontNeed);
+                std::thread::sleep(LOG_STEP_PAUSE);
+            }
+            log.sync_data()
+        });
+        synced.map_err(|source| Error::SyncFailed { path: self.log_path.clone(), source })?;
+        self.log_pages = pages;
+        if pages >= u64::from(CHECKPOINT_PAGES) {
+            self.checkpoint("PASSIVE")?;
+        }
+        Ok(())
+    }
+
+    fn pages_in_log(&self) -> rusqlite::Result<u64> {
+        self.connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1)).map(uint)
     }
 
     fn prepare(&mut self, is_new: bool) -> rusqlite::Result<Result<(), Error>> {
@@ -147,14 +191,14 @@ impl SqliteArchive {
         connection.busy_timeout(Duration::from_secs(10))?;
         connection.set_prepared_statement_cache_capacity(64);
         if is_new {
-            connection.pragma_update(None, "page_size", 8192)?;
+            connection.pragma_update(None, "page_size", PAGE_BYTES)?;
         }
         connection.pragma_update(None, "journal_mode", "WAL")?;
-        // A commit is synced: the journal's segments are used again on the strength of it.
-        connection.pragma_update(None, "synchronous", "FULL")?;
-        // The batches are safe in the log; moving them on is only tidiness, and two folds that wrote one page are
-        // moved as one. What cannot be moved now is tried again with the next fold.
-        connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+        // SQLite syncs where its own file depends on it; what the log has is made safe in `settle`, for the journal's
+        // segments are used again on the strength of it. Moving it on is only tidiness, and two folds that wrote one page
+        // are moved as one. What cannot be moved now is tried again with the next fold.
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        connection.pragma_update(None, "wal_autocheckpoint", 0)?;
         connection.pragma_update(None, "cache_size", -65_536)?;
         connection.pragma_update(None, "temp_store", "MEMORY")?;
         let format: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -186,7 +230,8 @@ impl Archive for SqliteArchive {
 
     fn fold(&mut self, group: &Group) -> Result<(), Error> {
         sqlite_fold::fold(&mut self.connection, &self.path, group)
-            .map_err(|error| sqlite_error(&self.path, "fold", error))?
+            .map_err(|error| sqlite_error(&self.path, "fold", error))??;
+        self.settle(group.aside)
     }
 
     fn reader(&self) -> SqliteReader {

@@ -10,8 +10,11 @@
 //!                               └──────────────────── rename, sync dir ◄── folded ────────────┘
 //! ```
 //!
+//! The file of zeros is made while the segment before it fills, see [`coming`].
+//!
 //! It never decides what is in a batch, and never throws away one that the archive does not have.
 
+mod coming;
 mod format;
 mod recover;
 
@@ -20,12 +23,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use coming::Coming;
 use format::{HEAD_BYTES, Header, finish_record};
 pub(crate) use format::{PAGE_BYTES, segment_id, segment_name};
 pub(crate) use recover::{newest_batch, open, read_header, verify};
 
 use super::disk::{Disk, DiskFile};
-use super::options::{Faults, Options};
+use super::options::{Faults, Fold, Options};
 use crate::Error;
 
 /// The name of a segment that is being made.
@@ -44,6 +48,10 @@ pub(crate) struct Journal<D: Disk> {
     /// Full segments, oldest first.
     full: VecDeque<FullSegment>,
     current: Segment<D::File>,
+    /// The file of the segment after it, where it will have to be a new one.
+    coming: Option<Coming<D::File>>,
+    /// The store has threads of its own.
+    threads: bool,
     /// The number that the next batch gets.
     next: u64,
     /// The record that is being written; its room is used again.
@@ -101,19 +109,25 @@ impl<D: Disk> Journal<D> {
     pub(crate) fn make_room(&mut self, folded_through: u64) -> Result<Room, Error> {
         let bytes = self.record.len().next_multiple_of(PAGE_BYTES) as u64;
         if self.current.end + bytes <= self.current.header.bytes {
+            self.look_ahead(folded_through);
             return Ok(Room::Ready);
         }
         self.check()?;
         let folded = |segment: &FullSegment| segment.last <= folded_through;
-        let file = match self.full.front().copied() {
-            Some(oldest) if folded(&oldest) && oldest.bytes == self.segment_bytes => self.reuse(oldest)?,
+        // Where it could not be made, there may be room by now, or a segment to use again.
+        let came = self.coming.take().and_then(|coming| coming.wait().ok());
+        let file = match (came, self.full.front().copied()) {
+            (Some(file), _) => file,
+            (None, Some(oldest)) if folded(&oldest) && oldest.bytes == self.segment_bytes => {
+                self.reuse(oldest)?
+            }
             _ if self.full.len() + 1 < self.segments_max => self.allocate()?,
-            Some(oldest) if folded(&oldest) => {
+            (None, Some(oldest)) if folded(&oldest) => {
                 self.remove(oldest)?;
                 self.allocate()?
             }
-            Some(oldest) => return Ok(Room::AfterFoldOf(oldest.last)),
-            None => self.allocate()?,
+            (None, Some(oldest)) => return Ok(Room::AfterFoldOf(oldest.last)),
+            (None, None) => self.allocate()?,
         };
         self.roll_over(file)?;
         // What a burst needed is given back, one at a time.
@@ -123,6 +137,23 @@ impl<D: Disk> Journal<D> {
             self.remove(oldest)?;
         }
         Ok(Room::Ready)
+    }
+
+    /// Has the next segment's file made in time, unless an old one can be used again.
+    fn look_ahead(&mut self, folded_through: u64) {
+        // Early enough to be ready in time, and late enough for the fold of an old one.
+        let is_late = self.current.end > self.current.header.bytes / 4 * 3;
+        // One beyond those that are kept would only be given back.
+        let most = self.segments_kept.min(self.segments_max - 1);
+        if !is_late || self.coming.is_some() || self.full.len() >= most {
+            return;
+        }
+        let is_old =
+            |segment: &FullSegment| segment.last <= folded_through && segment.bytes == self.segment_bytes;
+        if !self.full.front().is_some_and(is_old) {
+            let (disk, next, bytes) = (self.disk.clone(), self.dir.join(NEXT_NAME), self.segment_bytes);
+            self.coming = Some(Coming::start(self.threads, move || make_zeros(&*disk, &next, bytes)));
+        }
     }
 
     /// Writes the staged record and waits until it is safe. Answers the batch's number.
@@ -209,18 +240,12 @@ impl<D: Disk> Journal<D> {
     /// Makes a file of zeros, to be the next segment.
     fn allocate(&self) -> Result<D::File, Error> {
         let next = self.dir.join(NEXT_NAME);
-        let allocated = self.disk.open(&next).and_then(|mut file| {
-            file.allocate(self.segment_bytes)?;
-            Ok(file)
-        });
-        allocated.map_err(|source| {
+        make_zeros(&*self.disk, &next, self.segment_bytes).map_err(|source| {
             if is_full(&source) {
-                // The part that was made takes the room that somebody needs; failing to give it back
-                // changes nothing.
-                let _ = self.disk.remove(&next);
-                return Error::Full { path: self.dir.clone() };
+                Error::Full { path: self.dir.clone() }
+            } else {
+                io_error(&next, "allocate", source)
             }
-            io_error(&next, "allocate", source)
         })
     }
 
@@ -256,6 +281,20 @@ impl<D: Disk> Journal<D> {
             Error::SyncFailed { path: self.dir.clone(), source }
         })
     }
+}
+
+/// A file of zeros, safe when this returns.
+fn make_zeros<D: Disk>(disk: &D, path: &Path, bytes: u64) -> io::Result<D::File> {
+    let made = disk.open(path).and_then(|mut file| {
+        file.allocate(bytes)?;
+        Ok(file)
+    });
+    made.inspect_err(|error| {
+        if is_full(error) {
+            // The part that was made takes the room that somebody needs; failing to give it back changes nothing.
+            let _ = disk.remove(path);
+        }
+    })
 }
 
 /// Writes the header of `next.tmp` and gives it its name. The name is not yet safe.
@@ -316,6 +355,9 @@ fn with_segments<D: Disk>(
         faults: options.faults(),
         full,
         current,
+        coming: None,
+        // Who folds by hand has no threads at all.
+        threads: options.fold == Fold::Thread,
         next,
         record: Vec::new(),
         broken: false,
