@@ -8,6 +8,7 @@
 //!                       decided on top of it      both refused: nothing of either happened
 //! ```
 
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use tenure_store::Entry;
@@ -71,4 +72,6 @@ pub(crate) struct Flight<T> {
     pub(crate) told: Option<Told>,
     pub(crate) told_of: Vec<News>,
     pub(crate) started: Instant,
+    /// When a thread of the store's own was done.
+    pub(crate) ended: Arc<OnceLock<Instant>>,
 }

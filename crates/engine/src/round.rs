@@ -99,8 +99,8 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         self.serve_waiters();
     }
 
-    /// Forgets some of the timers that no active claim or running lock delay needs: as is committed, and as it will be if
-    /// what is under way succeeds.
+    /// Forgets some of the timers that no active claim or running lock delay needs: as is committed, as it will be if what is
+    /// under way succeeds, and as it will be if this does, too.
     pub(crate) fn sweep_timers(&mut self, active: usize) {
         // Who shares its store keeps only near ones, and each look would be a read.
         if self.shared {
@@ -110,9 +110,11 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         let needed = |claim: Option<Arc<Claim>>| {
             claim.is_some_and(|claim| claim.state == ClaimState::Active || claim.blocked_until_ms > now_ms)
         };
-        self.timers.sweep(active, |timer| {
-            needed(overlay.claim(&timer.collection, timer.claim))
-                || needed(overlay.view().committed().claim(&timer.collection, timer.claim))
+        let beneath = overlay.view();
+        self.timers.sweep(active, |Timer { collection, claim, .. }| {
+            needed(overlay.claim(collection, *claim))
+                || needed(beneath.claim(collection, *claim))
+                || needed(beneath.committed().claim(collection, *claim))
         });
     }
 

@@ -4,7 +4,7 @@
 mod opening;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -263,11 +263,11 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             }
             (Some(told), told_of)
         };
-        let started = Instant::now();
+        let (started, ended) = (Instant::now(), Arc::new(OnceLock::new()));
         if told.is_some() {
             let batch = Batch { at_ms: self.now_ms, entries };
             let begun = match beside {
-                Some(done) => self.store.begin(batch, done),
+                Some(done) => self.store.begin(batch, noting(&ended, done)),
                 None => self.store.commit(batch),
             };
             if let Err(error) = begun {
@@ -280,14 +280,14 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             self.beneath.clear();
         }
         let is_under_way = told.is_some();
-        self.flight = Some(Flight { decided, told, told_of, started });
+        self.flight = Some(Flight { decided, told, told_of, started, ended });
         Ok(is_under_way)
     }
 
     /// Waits until what was begun is safe, and answers. If it fails, what was decided on top of it never happens either.
     pub fn complete(&mut self, answers: &mut Vec<Answered<T>>) -> Result<Report, Error> {
         let Some(flight) = self.flight.take() else { return Ok(Report::default()) };
-        let Flight { mut decided, told, told_of, started } = flight;
+        let Flight { mut decided, told, told_of, started, ended } = flight;
         let completed = if told.is_some() { self.store.complete() } else { Ok(()) };
         self.beneath.clear();
         if let Err(error) = completed {
@@ -304,7 +304,8 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         }
         self.conflicts = 0;
         if let Some(told) = told {
-            decided.report.commit = started.elapsed();
+            // More may have been decided since it was safe.
+            decided.report.commit = ended.get().map_or_else(|| started.elapsed(), |ended| *ended - started);
             self.active += decided.active;
             self.feed.end(told);
             self.feed.offer_all(told_of);
@@ -461,6 +462,15 @@ impl<S: Store, T: Ticket> Turn<S, T> {
     pub(crate) fn set_offset_ms(&mut self, offset_ms: i64) {
         self.offset_ms = offset_ms;
     }
+}
+
+/// Takes note of the moment before it tells.
+fn noting(ended: &Arc<OnceLock<Instant>>, done: Done) -> Done {
+    let ended = ended.clone();
+    Arc::new(move || {
+        ended.get_or_init(Instant::now);
+        done();
+    })
 }
 
 fn refuse<T>(ticket: T, now_ms: i64, refused: &Refused) -> Answered<T> {

@@ -109,6 +109,43 @@ fn i18_a_deadline_outlives_a_release_that_failed() {
     assert_eq!(desk.tick(1_500).expired, 1);
 }
 
+/// Its grant is under way, its release is decided on top, and only the grant comes to be: nothing that lies about may have
+/// been tidied away as if neither or both had.
+#[test]
+fn i18_a_deadline_outlives_a_release_that_failed_on_top_of_its_grant() {
+    let (mut desk, probe) = Desk::probed();
+    let take = |who, n| acquire(who, &[&format!("{who}-{n}")]).ttl(600_000);
+    // Nearly so many that are over that their timers are swept.
+    for _ in 0..12 {
+        let taken: Vec<_> = (0..800).map(|n| desk.put(take("ana", n))).collect();
+        desk.run();
+        for slip in taken {
+            let claim = claim_of(&desk.answer(&slip));
+            desk.put(release("ana", claim.number));
+        }
+        desk.run();
+    }
+    let before = claim_of(&desk.ask(take("dora", 0))).number;
+    let ben = desk.put(acquire("ben", &["b"]).ttl(300_000));
+    desk.decide();
+    assert!(desk.begin());
+    desk.put(release("ben", before + 1));
+    (0..800).for_each(|n| drop(desk.put(take("cleo", n))));
+    desk.decide();
+    (0..800).for_each(|n| drop(desk.put(release("cleo", before + 3 + n))));
+    desk.decide();
+    // And now they are.
+    desk.decide();
+    desk.complete().expect("it succeeds");
+    assert_eq!(code(&desk.answer(&ben)), "ok");
+    probe.fail(&[Fail::Full]);
+    assert!(desk.begin());
+    desk.complete().expect("room is a passing trouble");
+    // Those that are over come to their deadlines, too, some in each turn.
+    let expired: usize = (0..9).map(|_| desk.tick(60_000).expired).sum();
+    assert_eq!(expired, 1, "it was never released");
+}
+
 /// The store fails for good while something is on its way to it.
 #[test]
 fn i11_whoever_is_decided_or_under_way_when_the_engine_ends_is_told() {
