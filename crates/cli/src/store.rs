@@ -95,10 +95,12 @@ impl Check {
                 say!("{problem}");
             }
             say!(
-                "In the archive: {} collections, {} events, {} items. With the journal up to batch {}: {}.",
+                "In the archive: {} collections, {} events, {} items. In the journal after it: {} events, up to batch {}. \
+                 Together: {}.",
                 report.collections,
                 report.events,
                 report.items,
+                report.journal_events,
                 report.last_batch,
                 if report.is_good() {
                     "all is well".to_owned()

@@ -27,6 +27,8 @@ pub struct Report {
     pub items: u64,
     /// Collections whose oldest events are pruned, so that their rows could not be compared.
     pub pruned: u64,
+    /// Events that only the journal has yet.
+    pub journal_events: u64,
     /// The newest batch of the journal.
     pub last_batch: u64,
 }

@@ -300,6 +300,12 @@ fn a_check_finds_nothing_wrong_in_a_good_folder_and_needs_it_for_itself() {
     let report = checked(&dir);
     assert!(report.is_good(), "{report:?}");
     assert_eq!((report.collections, report.events, report.items, report.last_batch), (1, 134, 5, 200));
+    assert_eq!(report.journal_events, 0);
+    let mut store = Embedded::open(&dir, &manual()).unwrap();
+    step(&mut store, 200).unwrap();
+    drop(store);
+    let report = checked(&dir);
+    assert_eq!((report.events, report.journal_events, report.last_batch), (134, 1, 201), "one is not folded");
     let store = Embedded::open(&dir, &manual()).unwrap();
     assert!(matches!(check(&dir, &mut |_, _| {}), Err(Error::Owned { .. })));
     drop(store);

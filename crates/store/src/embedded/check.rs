@@ -37,7 +37,7 @@ pub fn check(data_dir: &Path, progress: &mut Progress<'_>) -> Result<Report, Err
         Err(error) => return Err(error),
     };
     match check_journal(&data_dir.join(JOURNAL_DIR), heads) {
-        Ok(last_batch) => report.last_batch = last_batch,
+        Ok((last_batch, events)) => (report.last_batch, report.journal_events) = (last_batch, events),
         Err(error @ Error::Corrupt { .. }) => report.problem(error.to_string()),
         Err(error) => return Err(error),
     }
@@ -52,10 +52,12 @@ struct Heads {
     seqs: HashMap<CollectionKey, u64>,
 }
 
-/// Every record's sums and numbers, and that its events go on from the archive's.
-fn check_journal(dir: &Path, heads: Heads) -> Result<u64, Error> {
+/// Every record's sums and numbers, and that its events go on from the archive's. Answers the newest batch, and how many
+/// events the archive does not have.
+fn check_journal(dir: &Path, heads: Heads) -> Result<(u64, u64), Error> {
     let Heads { store, folded_through, mut seqs } = heads;
-    journal::verify(&RealDisk, dir, store, folded_through, &mut |number, payload| {
+    let mut events = 0;
+    let last_batch = journal::verify(&RealDisk, dir, store, folded_through, &mut |number, payload| {
         let damaged = |detail: String| Error::Corrupt {
             path: dir.to_owned(),
             detail: format!("batch {number}: {detail}"),
@@ -72,10 +74,12 @@ fn check_journal(dir: &Path, heads: Heads) -> Result<u64, Error> {
                     return Err(damaged(format!("event {} of {key} follows event {seq}", event.seq)));
                 }
                 *seq = event.seq;
+                events += 1;
             }
         }
         Ok(())
-    })
+    })?;
+    Ok((last_batch, events))
 }
 
 fn check_archive(

@@ -28,6 +28,8 @@ struct Inner {
     stop_at: Option<u64>,
     /// The next sync fails.
     fail_sync: bool,
+    /// So does the next file of zeros.
+    fail_allocate: bool,
     /// The next sync panics.
     panic_sync: bool,
     /// Bytes that can still be allocated.
@@ -81,6 +83,10 @@ impl FaultDisk {
 
     pub fn fail_next_sync(&self) {
         self.0.lock().fail_sync = true;
+    }
+
+    pub fn fail_next_allocate(&self) {
+        self.0.lock().fail_allocate = true;
     }
 
     /// Whoever syncs next panics.
@@ -263,6 +269,9 @@ impl DiskFile for FaultFile {
 
     fn allocate(&mut self, bytes: u64) -> io::Result<()> {
         self.disk.operate("allocate", |inner| {
+            if std::mem::take(&mut inner.fail_allocate) {
+                return Err(io::Error::other("the device did not confirm"));
+            }
             if let Some(room) = &mut inner.room {
                 if *room < bytes {
                     return Err(io::ErrorKind::StorageFull.into());

@@ -2,6 +2,7 @@
 //! their own, read-only.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -127,6 +128,13 @@ impl SqliteArchive {
         // What the log has may be in the system's memory only, where the process before died before its
         // sync; segments will be used again on the strength of it.
         archive.checkpoint("TRUNCATE")?;
+        // It does nothing while somebody else reads an old state, and does not say so.
+        match File::open(&archive.log_path).and_then(|log| log.sync_data()) {
+            Err(source) if source.kind() != ErrorKind::NotFound => {
+                return Err(Error::SyncFailed { path: archive.log_path, source });
+            }
+            _ => {}
+        }
         // Even if it was there: whoever made it may have died before its name was safe.
         RealDisk.sync_dir(dir).map_err(|source| Error::SyncFailed { path: dir.to_owned(), source })?;
         Ok(archive)

@@ -7,6 +7,8 @@ use std::thread::JoinHandle;
 pub(super) enum Coming<F> {
     Made(io::Result<F>),
     Making(Making<F>),
+    /// There is no thread to be had: it is made when it is needed.
+    Later,
 }
 
 /// A thread that makes one. It is waited for however this ends: nothing is written to a folder whose lock is let go of.
@@ -19,15 +21,15 @@ impl<F: Send + 'static> Coming<F> {
             return Self::Made(make());
         }
         let builder = std::thread::Builder::new().name("tenure-segment".to_owned());
-        builder
-            .spawn(make)
-            .map_or_else(|error| Self::Made(Err(error)), |thread| Self::Making(Making(Some(thread))))
+        builder.spawn(make).map_or(Self::Later, |thread| Self::Making(Making(Some(thread))))
     }
 
-    pub(super) fn wait(self) -> io::Result<F> {
+    /// `None` where nobody has begun to make it.
+    pub(super) fn wait(self) -> io::Result<Option<F>> {
         match self {
-            Self::Made(made) => made,
-            Self::Making(making) => making.wait(),
+            Self::Made(made) => made.map(Some),
+            Self::Making(making) => making.wait().map(Some),
+            Self::Later => Ok(None),
         }
     }
 }

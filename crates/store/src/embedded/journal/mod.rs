@@ -114,8 +114,12 @@ impl<D: Disk> Journal<D> {
         }
         self.check()?;
         let folded = |segment: &FullSegment| segment.last <= folded_through;
-        // Where it could not be made, there may be room by now, or a segment to use again.
-        let came = self.coming.take().and_then(|coming| coming.wait().ok());
+        let came = match self.coming.take().map(Coming::wait).transpose() {
+            Ok(came) => came.flatten(),
+            // There may be room by now, or a segment to use again.
+            Err(source) if is_full(&source) => None,
+            Err(source) => return Err(io_error(&self.dir.join(NEXT_NAME), "allocate", source)),
+        };
         let file = match (came, self.full.front().copied()) {
             (Some(file), _) => file,
             (None, Some(oldest)) if folded(&oldest) && oldest.bytes == self.segment_bytes => {
