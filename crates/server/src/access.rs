@@ -151,6 +151,7 @@ pub(crate) const SOCKET_PATH: &str = "/v1/collections/{kind}/{name}/ws";
 pub(crate) const EVENTS_PATH: &str = "/v1/collections/{kind}/{name}/events";
 /// Many commands in one request.
 pub(crate) const BATCH_PATH: &str = "/v1/batch";
+pub(crate) const SESSION_PATH: &str = "/v1/session";
 
 /// The route opens sockets: of a collection, or of a raffle's page.
 pub(crate) fn is_socket_path(path: &str) -> bool {
@@ -274,9 +275,9 @@ pub const TABLE: &[Rule] = &[
     rule("POST", "/v1/keys", ADMIN, Group::Admin),
     rule("DELETE", "/v1/keys/{id}", ADMIN, Group::Admin),
     // Pages ask it before anybody is signed in.
-    rule("GET", "/v1/session", May::Anyone, Group::Read),
-    rule("POST", "/v1/session", May::Anyone, Group::SignIn),
-    rule("DELETE", "/v1/session", READ, Group::Write),
+    rule("GET", SESSION_PATH, May::Anyone, Group::Read),
+    rule("POST", SESSION_PATH, May::Anyone, Group::SignIn),
+    rule("DELETE", SESSION_PATH, READ, Group::Write),
     rule("DELETE", "/v1/sessions", READ, Group::Write),
     rule("POST", "/v1/tickets", READ, Group::Stream),
     rule("GET", "/healthz", May::Anyone, Group::Free),

@@ -104,7 +104,7 @@ const REFUSALS: &[Refusals] = &[
     ("GET", "/v1/policies/{kind}", &["not_found"], &[]),
     ("POST", "/v1/keys", &["conflict"], &[]),
     ("DELETE", "/v1/keys/{id}", &["not_found"], &[]),
-    ("GET", "/v1/session", &["rate_limited"], &[]),
+    ("GET", "/v1/session", &["unauthenticated", "forbidden", "rate_limited"], &[]),
     ("GET", "/readyz", &["away", "stopped"], &[]),
     ("GET", "/metrics", &["internal"], &[]),
 ];

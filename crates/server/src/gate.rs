@@ -10,12 +10,17 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use crate::access::{BATCH_PATH, EVENTS_PATH, Group, May, Rule, TABLE, is_socket_path, rule_of};
+use crate::access::{
+    BATCH_PATH, EVENTS_PATH, Group, May, Rule, SESSION_PATH, TABLE, is_socket_path, rule_of,
+};
 use crate::front::{Client, route_of};
 use crate::identity::Shown;
 use crate::rate::{Allowance, Rates, Who};
 use crate::routes::events::wants_stream;
 use crate::{App, Caller, Problem, web};
+
+/// What whoever shows nothing is told.
+pub(crate) const SIGN_IN: &str = "sign in, or send Authorization: Bearer and a key or token";
 
 /// What the gate needs to know.
 #[derive(Debug)]
@@ -115,13 +120,19 @@ impl Gate {
         let rule = find_rule(method, path)?;
         let found = self.app.identity().authenticate(method, headers, &client, shown);
         let caller = match (rule.may, found) {
+            // Who asks who it is, and shows something, is told what is wrong with that.
+            (May::Anyone, Err(problem))
+                if path == SESSION_PATH && method == Method::GET && has_bearer(headers) =>
+            {
+                return Ok(guessing(&client, problem));
+            }
             // Whoever comes to a public route with credentials that are over is nobody there.
             (May::Anyone, found) => found.ok().flatten(),
             // A socket can also say who it is by a ticket or its first message; a page may do so whose
             // cookie is over.
             (May::Roles { .. }, Ok(None)) if is_socket_path(path) => None,
             (May::Roles { .. }, Err(_)) if is_socket_path(path) && !has_bearer(headers) => None,
-            (May::Roles { .. }, Ok(None)) => return Err(Problem::unauthenticated("sign in first")),
+            (May::Roles { .. }, Ok(None)) => return Err(Problem::unauthenticated(SIGN_IN)),
             (May::Roles { own, other }, Ok(Some(caller))) => {
                 if !own.has(caller.role) && !other.has(caller.role) {
                     let role = caller.role.as_str();
@@ -132,11 +143,7 @@ impl Gate {
                 }
                 Some(caller)
             }
-            (May::Roles { .. }, Err(problem)) => {
-                // Guessing is signing in, at any route.
-                let who = Who::of(None, client.address);
-                return Ok(Visit { group: Group::SignIn, who, then: Err(problem), is_told: false });
-            }
+            (May::Roles { .. }, Err(problem)) => return Ok(guessing(&client, problem)),
         };
         // The same route, but as a stream it stays.
         let is_stream = rule.path == EVENTS_PATH && wants_stream(headers);
@@ -144,6 +151,12 @@ impl Gate {
         let who = Who::of(caller.as_ref(), client.address);
         Ok(Visit { group, who, then: Ok(caller), is_told: true })
     }
+}
+
+/// Guessing is signing in, at any route.
+fn guessing(client: &Client, problem: Problem) -> Visit {
+    let who = Who::of(None, client.address);
+    Visit { group: Group::SignIn, who, then: Err(problem), is_told: false }
 }
 
 fn counts_itself(request: &Request) -> bool {

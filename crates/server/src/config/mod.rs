@@ -57,6 +57,7 @@ impl std::error::Error for ConfigError {}
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     /// Where to listen.
+    #[serde(deserialize_with = "address")]
     pub listen: SocketAddr,
     /// The data folder.
     pub data: PathBuf,
@@ -258,6 +259,16 @@ pub struct Payments {
     pub gateway_ca_file: Option<PathBuf>,
     /// Networks that are not public and where it may be.
     pub allowed_networks: Vec<String>,
+}
+
+/// An address and a port. Who writes `localhost` means this machine.
+fn address<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let named = text.strip_prefix("localhost:").map(|port| format!("{}:{port}", Ipv4Addr::LOCALHOST));
+    named.as_ref().unwrap_or(&text).parse().map_err(|_| {
+        let wanted = "must be an address and a port, such as 127.0.0.1:8080 or 0.0.0.0:80";
+        serde::de::Error::custom(format!("{wanted}; not {text:?}"))
+    })
 }
 
 impl Default for Config {

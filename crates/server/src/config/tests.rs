@@ -116,7 +116,8 @@ fn wrong_values_are_named_with_their_key() {
             "{text}: {errors:?}"
         );
     };
-    check("listen = \"nowhere\"", "listen", "socket address");
+    check("listen = \"nowhere\"", "listen", "such as 127.0.0.1:8080 or 0.0.0.0:80; not \"nowhere\"");
+    check("listen = \"8080\"", "listen", "not \"8080\"");
     check("demo = \"yes\"", "demo", "expected a boolean");
     check("[limits]\nconnections = -1", "limits.connections", "");
     check("[limits]\nconnections = 0", "limits.connections", "at least 1");
@@ -174,7 +175,7 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
     let file = folder.path().join("tenure.toml");
     std::fs::write(&file, "listen = \"127.0.0.1:1\"\ndata = \"file\"\n[rates.read]\nburst = 7\n").unwrap();
     let flags =
-        Flags { config: Some(file), listen: Some("127.0.0.1:3".to_owned()), demo: true, ..Flags::default() };
+        Flags { config: Some(file), listen: Some("localhost:3".to_owned()), demo: true, ..Flags::default() };
     let environment = environment(&[
         ("TENURE_LISTEN", "127.0.0.1:2"),
         ("TENURE_DATA", "environment"),
@@ -185,7 +186,7 @@ fn flags_win_over_the_environment_and_that_over_the_file() {
         ("PATH", "irrelevant"),
     ]);
     let config = Config::load(&flags, environment).unwrap();
-    assert_eq!(config.listen.port(), 3);
+    assert_eq!(config.listen.to_string(), "127.0.0.1:3");
     assert_eq!(config.data, PathBuf::from("environment"));
     assert_eq!(config.rates.read, Rate { per_second: 9, burst: 7 });
     assert_eq!(config.network.trusted_proxies, ["10.0.0.1", "10.0.0.2"]);

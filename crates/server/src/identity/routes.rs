@@ -208,7 +208,8 @@ async fn revoke_key(
 
 /// Who am I
 ///
-/// Who is signed in, if anyone; how a page shows that it is the server's own; the demonstration's people.
+/// Who is signed in, if anyone; how a page shows that it is the server's own; the demonstration's people. A header that
+/// names nobody is refused, with the reason.
 #[utoipa::path(get, path = "/v1/session", tag = "identity",
     responses((status = 200, description = "Who is signed in.", body = SessionView)))]
 async fn show_session(State(app): State<App>, caller: Option<Extension<Caller>>) -> Response {

@@ -76,6 +76,10 @@ impl Heads {
 
     /// Reads a head, and keeps it in the place of the last one.
     fn learn<'a>(&mut self, bytes: &'a [u8]) -> Option<(usize, FirstLine<'a>)> {
+        // An empty line before it would be taken for its first, and its first for a header.
+        if matches!(bytes.first(), Some(b'\r' | b'\n')) {
+            return None;
+        }
         let mut fields = [httparse::EMPTY_HEADER; HEADERS_PLAIN_MAX];
         let mut head = httparse::Request::new(&mut fields);
         let Ok(httparse::Status::Complete(head_bytes)) = head.parse(bytes) else { return None };
@@ -193,6 +197,13 @@ mod tests {
             let (mut anew, told) = (Heads::default(), heads.read(text.as_bytes()));
             assert_eq!(format!("{told:?}"), format!("{:?}", anew.read(text.as_bytes())), "{text}");
         }
+    }
+
+    #[test]
+    fn an_empty_line_before_a_request_teaches_nothing() {
+        let mut heads = Heads::default();
+        assert!(heads.read(format!("\r\n{HEAD}\r\n{{}}").as_bytes()).is_none());
+        assert!(heads.read(format!("POST / HTTP/1.1\r\n{HEAD}\r\n{{}}").as_bytes()).is_none());
     }
 
     #[test]

@@ -334,7 +334,10 @@ async fn check_access(mut request: Request, next: Next) -> Response {
     let caller = request.headers().get("x-test-caller").and_then(|value| caller(value.to_str().ok()?));
     let mut response = match (rule.may, caller) {
         (May::Anyone, _) => next.run(request).await,
-        (May::Roles { .. }, None) => Problem::unauthenticated("sign in first").into_response(),
+        (May::Roles { .. }, None) => {
+            Problem::unauthenticated("sign in, or send Authorization: Bearer and a key or token")
+                .into_response()
+        }
         (May::Roles { own, .. }, Some(caller)) if own.has(caller.role) => {
             request.extensions_mut().insert(caller);
             next.run(request).await

@@ -128,6 +128,17 @@ async fn e8_a_token_that_is_wrong_in_one_way_is_refused() {
         let reply = world.ask(&token, "POST", "/v1/tickets", "").await;
         assert_eq!(reply.short(), expected, "{name}: {}", reply.text);
         assert!(!reply.text.contains(&token), "{name}: the token is in the answer");
+        // Whoever tries it where it is shown who one is hears the same.
+        let who = world.ask(&token, "GET", "/v1/session", "").await;
+        if expected == "201" {
+            assert_eq!(who.json()["by"], "jwt", "{name}");
+        } else {
+            assert_eq!(
+                (who.short(), &who.json()["detail"]),
+                (reply.short(), &reply.json()["detail"]),
+                "{name}"
+            );
+        }
     }
 }
 
