@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tenure_core::command::PutItem;
@@ -19,6 +20,15 @@ use crate::{Actor, Family, Refusal, Result};
 #[derive(Clone, Debug)]
 pub struct Desk {
     engine: Engine,
+    /// What the newest id was made of.
+    newest: Arc<Mutex<Made>>,
+}
+
+/// A time, and what follows it in an id.
+#[derive(Clone, Copy, Debug, Default)]
+struct Made {
+    at_ms: u64,
+    tail: u64,
 }
 
 /// An item whose document was read as the application's type.
@@ -41,6 +51,23 @@ pub struct Done<T = Reply> {
     pub replayed: bool,
 }
 
+impl Made {
+    const TAIL_MAX: u64 = (1 << 25) - 1;
+
+    /// What comes after it at this time: always something larger.
+    fn next(self, now_ms: u64, random: u32) -> Self {
+        let random = u64::from(random) & Self::TAIL_MAX;
+        if now_ms > self.at_ms {
+            return Self { at_ms: now_ms, tail: random };
+        }
+        // By a random step: nobody can tell the next from the one before.
+        match self.tail + 1 + (random & 0xFFFF) {
+            tail @ ..=Self::TAIL_MAX => Self { tail, ..self },
+            _ => Self { at_ms: self.at_ms + 1, tail: random },
+        }
+    }
+}
+
 /// The claims that hold some items, each once.
 pub(crate) struct Holders(Vec<Claim>);
 
@@ -57,7 +84,7 @@ impl Desk {
 
     /// On a running engine.
     pub fn new(engine: Engine) -> Self {
-        Self { engine }
+        Self { engine, newest: Arc::default() }
     }
 
     /// The server's time.
@@ -125,14 +152,18 @@ impl Desk {
         Ok(self.reader().policy(kind)?.or_else(|| Policy::preset(kind)))
     }
 
-    /// A new id: ordered by time, and not to be guessed into a clash.
+    /// A new id: ordered by time, those of one desk also within a millisecond, and not to be guessed into a clash.
     pub fn fresh_id(&self, prefix: &str) -> String {
-        let mut random = [0; 5];
+        let mut random = [0; 4];
         getrandom::fill(&mut random).expect("the system gives randomness");
-        let now_ms = u64::try_from(self.now_ms()).unwrap_or(0);
-        let time = (0..9).rev().map(|place| digit(now_ms >> (5 * place)));
-        let tail = random.iter().map(|byte| digit(u64::from(*byte)));
-        format!("{prefix}{}", time.chain(tail).collect::<String>())
+        let made = {
+            let mut newest = self.newest.lock();
+            *newest = newest.next(u64::try_from(self.now_ms()).unwrap_or(0), u32::from_le_bytes(random));
+            *newest
+        };
+        let digits =
+            |value: u64, places: u32| (0..places).rev().map(move |place| digit(value >> (5 * place)));
+        format!("{prefix}{}", digits(made.at_ms, 9).chain(digits(made.tail, 5)).collect::<String>())
     }
 
     /// Makes one change, in one commit. `plan` reads what is there and says what to ask; when somebody else
@@ -360,4 +391,23 @@ pub fn put(
 /// A status of an application's own.
 pub(crate) fn status(word: &'static str) -> Status {
     Status::new(word).expect("the application's statuses are valid")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_go_on_within_a_millisecond_and_when_the_clock_does_not() {
+        let mut made = Made::default();
+        let mut all = Vec::new();
+        for (now_ms, random) in [(7, u32::MAX), (7, 0), (7, 5), (3, 5), (7, 0xFFFF), (9, 1), (9, u32::MAX)] {
+            made = made.next(now_ms, random);
+            all.push((made.at_ms, made.tail));
+        }
+        assert!(all.is_sorted_by(|one, next| one < next), "{all:?}");
+        assert!(all.iter().all(|(_, tail)| *tail <= Made::TAIL_MAX), "{all:?}");
+        assert_eq!((all[0], all[1]), ((7, Made::TAIL_MAX), (8, 0)), "what has no room left borrows");
+        assert_eq!(all[5], (9, 1));
+    }
 }

@@ -109,6 +109,8 @@ impl Show {
                 return print(&explanation);
             }
             explain(&explanation);
+        } else if !self.what.contains('~') {
+            return Err(neither(&self.what).into());
         } else {
             let claim = self.remote.ask(async |client| client.claim(&self.what).await)?;
             if self.json {
@@ -169,7 +171,10 @@ pub(crate) fn item_of(what: &str) -> Option<(&str, &str)> {
 
 /// What is neither a claim nor an item.
 pub(crate) fn neither(what: &str) -> Exit {
-    Exit::new(USAGE, format!("{what:?} is neither a claim's id nor an item as KIND/NAME/ITEM"))
+    Exit::new(
+        USAGE,
+        format!("{what:?} is neither a claim's id, KIND~NAME~NUMBER, nor an item, KIND/NAME/ITEM"),
+    )
 }
 
 pub(crate) fn print(value: &impl Serialize) -> Result {

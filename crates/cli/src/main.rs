@@ -94,7 +94,7 @@ enum Command {
 }
 
 fn manual(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
-    std::fs::create_dir_all(folder)?;
+    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     // Pages carry the release alone: a commit in each would make every build another manual.
     let command = Cli::command().version(env!("CARGO_PKG_VERSION")).disable_help_subcommand(true);
     Ok(clap_mangen::generate_to(command, folder)?)

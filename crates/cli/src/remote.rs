@@ -85,11 +85,15 @@ pub(crate) fn read_key(file: Option<&Path>) -> Result<String> {
     let key = match file {
         Some(path) => std::fs::read_to_string(path)
             .map_err(|error| Exit::new(USAGE, format!("{}: {error}", path.display())))?,
-        None => std::env::var("TENURE_KEY").map_err(|_| {
-            Exit::new(USAGE, "an API key is needed: set TENURE_KEY, or name a file with --key-file")
-        })?,
+        None => std::env::var("TENURE_KEY").unwrap_or_default(),
     };
-    Ok(key.trim().to_owned())
+    let key = key.trim();
+    if key.is_empty() {
+        return Err(
+            Exit::new(USAGE, "an API key is needed: set TENURE_KEY, or name a file with --key-file").into()
+        );
+    }
+    Ok(key.to_owned())
 }
 
 /// Runs to the end on a runtime of its own.

@@ -10,6 +10,8 @@ use tenure_core::{CollectionKey, Command, Expect, ItemId, ItemWrite, Json, Princ
 use tenure_engine::Reader;
 use tenure_server::identity::{NewKey, demo_people};
 use tenure_server::{App, Role, permissions_of};
+use tracing::instrument::WithSubscriber;
+use tracing::subscriber::NoSubscriber;
 
 use crate::bench::Result;
 
@@ -37,8 +39,13 @@ pub(super) async fn load(app: &App) -> Result {
         let command = Command { collection: collection.clone(), actor: actor.clone(), verb };
         app.engine().execute(command).await.outcome
     };
-    load_apps(app).await?;
+    // Its own doings are no news, and would bury the keys.
+    load_apps(app).with_subscriber(NoSubscriber::default()).await?;
     if app.reader().collection(&collection)?.is_some() {
+        println!(
+            "The demonstration is loaded. Its keys were shown when that was done; a browser needs none, and `tenure keys \
+             create` makes others."
+        );
         return Ok(());
     }
     for person in demo_people() {
