@@ -26,17 +26,23 @@ struct Inner {
     operations: u64,
     /// Every operation from this one on fails: the power is gone.
     stop_at: Option<u64>,
-    /// The next sync fails.
-    fail_sync: bool,
-    /// So does the next file of zeros.
-    fail_allocate: bool,
-    /// The next sync panics.
-    panic_sync: bool,
+    /// What happens once.
+    trouble: Option<Trouble>,
     /// Bytes that can still be allocated.
     room: Option<u64>,
     locked: bool,
     randoms: u64,
     pub log: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trouble {
+    /// The next sync fails.
+    FailSync,
+    /// The next file of zeros does.
+    FailAllocate,
+    /// The next sync panics.
+    PanicSync,
 }
 
 #[derive(Clone, Debug)]
@@ -82,16 +88,16 @@ impl FaultDisk {
     }
 
     pub fn fail_next_sync(&self) {
-        self.0.lock().fail_sync = true;
+        self.0.lock().trouble = Some(Trouble::FailSync);
     }
 
     pub fn fail_next_allocate(&self) {
-        self.0.lock().fail_allocate = true;
+        self.0.lock().trouble = Some(Trouble::FailAllocate);
     }
 
     /// Whoever syncs next panics.
     pub fn panic_at_next_sync(&self) {
-        self.0.lock().panic_sync = true;
+        self.0.lock().trouble = Some(Trouble::PanicSync);
     }
 
     /// Only so many bytes more can be allocated; `None` for any.
@@ -269,7 +275,7 @@ impl DiskFile for FaultFile {
 
     fn allocate(&mut self, bytes: u64) -> io::Result<()> {
         self.disk.operate("allocate", |inner| {
-            if std::mem::take(&mut inner.fail_allocate) {
+            if inner.trouble.take_if(|trouble| *trouble == Trouble::FailAllocate).is_some() {
                 return Err(io::Error::other("the device did not confirm"));
             }
             if let Some(room) = &mut inner.room {
@@ -307,10 +313,11 @@ impl DiskFile for FaultFile {
 
     fn sync_data(&mut self) -> io::Result<()> {
         self.disk.operate("sync", |inner| {
-            assert!(!std::mem::take(&mut inner.panic_sync), "told to panic");
-            if std::mem::take(&mut inner.fail_sync) {
+            match inner.trouble.take_if(|trouble| *trouble != Trouble::FailAllocate) {
+                Some(Trouble::PanicSync) => panic!("told to panic"),
                 // As Linux does: the pages stay readable and are marked clean, though they never arrived.
-                return Err(io::Error::other("the device did not confirm"));
+                Some(_) => return Err(io::Error::other("the device did not confirm")),
+                None => {}
             }
             let content = &mut inner.files[self.file];
             content.safe = content.bytes.clone();
