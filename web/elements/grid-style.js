@@ -32,9 +32,11 @@ export default css`
 
   [part=viewport] {
     position: relative; overflow: auto; overscroll-behavior: contain; scrollbar-gutter: stable;
-    max-block-size: var(--tenure-grid-height, min(32rem, 70vh)); padding-block: 3px;
+    max-block-size: var(--tenure-grid-height, min(32rem, 70vh)); padding-block: 3px; padding-inline-end: 6px;
     border-radius: var(--tenure-radius-s);
   }
+  /* So few rows that the page can scroll them. */
+  [part=viewport].whole { max-block-size: none; overflow: visible; padding-inline-end: 0; }
   [part=grid] { position: relative; contain: layout style; }
   [role=row] {
     position: absolute; inset-inline: 3px; inset-block-start: 0; block-size: var(--_row); contain: size layout style;
@@ -51,6 +53,7 @@ export default css`
     border: 1px solid var(--tenure-line-strong); background: var(--tenure-raised); color: var(--tenure-ink);
     font-size: var(--tenure-text-s); font-variant-numeric: tabular-nums; cursor: pointer; -webkit-tap-highlight-color: transparent;
   }
+  .cell[role=gridcell] { scroll-margin-block: var(--tenure-grid-above, 0.5rem) var(--tenure-grid-below, 0.5rem); }
   .cell:focus-visible { outline-offset: 1px; z-index: 1; }
   .cell[data-state=free]:hover { border-color: var(--tenure-accent); box-shadow: inset 0 0 0 1px var(--tenure-accent); }
 
@@ -58,7 +61,7 @@ export default css`
     background: var(--tenure-accent); border: 2px solid var(--tenure-accent-ink); color: var(--tenure-on-accent); font-weight: 600;
   }
   .cell[data-state=elsewhere] {
-    background: var(--tenure-accent-soft); border-style: dashed; border-color: var(--tenure-accent); color: var(--tenure-accent-ink);
+    background: var(--tenure-accent-soft); border-style: dashed; color: var(--tenure-accent-ink);
   }
   .cell[data-state=mine]::after, .cell[data-state=elsewhere]::after {
     content: ""; position: absolute; inset-block-start: 3px; inset-inline-end: 3px; inline-size: 6px; block-size: 6px;

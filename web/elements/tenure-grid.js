@@ -6,7 +6,9 @@
 //   view          cells | blocks: an overview by hundreds
 //
 // For what changes live: `items` (ids, instead of count), `setCells([[id, {state, holder}], …])`, `goTo(id)`,
-// `refuse(id, name)`. Events: tenure-pick {item, state}, cancelable. Parts: toolbar, legend, viewport, grid, cell, said.
+// `refuse(id, name)`. Events: tenure-pick {item, state}, cancelable. Parts: toolbar, legend, viewport, grid, cell, swatch, said.
+// `--tenure-grid-height` is the most that a large one takes; `--tenure-grid-above`, `--tenure-grid-below` is what of the
+// page's window something else covers.
 //
 // Only the rows in view exist; they move as the view does. The focused row is kept wherever it is, so that nobody
 // loses their place by scrolling.
@@ -28,6 +30,8 @@ const AHEAD = 6;
 /** A row and its gap: a finger's width. Of the overview: with room for a bar and a count. */
 const ROW_PX = 48;
 const BLOCK_ROW_PX = 72;
+/** Up to so many pixels a grid stands whole, and scrolls with its page: two scrollers are one too many. */
+const WHOLE_MAX_PX = 960;
 /** More changes than this at once are no event to look at. */
 const FLIPS_MAX = 40;
 /** From so many numbers on an overview helps. */
@@ -200,7 +204,7 @@ export class TenureGrid extends TenureElement {
     setAttribute(this.#legend, 'aria-label', t('grid.legend'));
     if (this.#legend.children.length === 0) {
       this.#legend.append(...STATES.map((state) => {
-        const swatch = make('span', { class: 'swatch cell', 'data-state': state, 'aria-hidden': 'true' });
+        const swatch = make('span', { part: 'swatch', class: 'swatch cell', 'data-state': state, 'aria-hidden': 'true' });
         const button = make('button', { type: 'button', 'data-state': state }, swatch, make('span'), make('b'));
         button.addEventListener('click', () => this.#filter(this.#model.filter === state ? undefined : state));
         return button;
@@ -253,11 +257,16 @@ export class TenureGrid extends TenureElement {
     return this.#isBlocks ? BLOCK_ROW_PX : ROW_PX;
   }
 
+  get #isWhole() {
+    return !this.#isBlocks && Math.ceil(this.#length / this.#columns) * ROW_PX <= WHOLE_MAX_PX;
+  }
+
   #draw() {
     const height = this.#rowHeight;
     const rows = Math.ceil(this.#length / this.#columns);
     this.#grid.style.blockSize = `${rows * height}px`;
     this.#grid.style.setProperty('--_row', `${height}px`);
+    this.#viewport.classList.toggle('whole', this.#isWhole);
     setAttribute(this.#grid, 'aria-rowcount', String(rows));
     setAttribute(this.#grid, 'aria-colcount', String(this.#columns + 1));
     const { scrollTop, clientHeight } = this.#viewport;
@@ -360,7 +369,7 @@ export class TenureGrid extends TenureElement {
       event.preventDefault();
       return this.#pick(this.#place);
     }
-    const pageRows = Math.max(1, Math.floor(this.#viewport.clientHeight / this.#rowHeight) - 1);
+    const pageRows = Math.max(1, Math.floor(Math.min(this.#viewport.clientHeight, innerHeight) / this.#rowHeight) - 1);
     const rtl = getComputedStyle(this).direction === 'rtl';
     const mirrored = /** @type {Record<string, string>} */ ({ ArrowLeft: 'ArrowRight', ArrowRight: 'ArrowLeft' });
     const key = (rtl && mirrored[event.key]) || event.key;
@@ -375,7 +384,7 @@ export class TenureGrid extends TenureElement {
     const cell = /** @type {Element} */ (event.target).closest('[role=gridcell]');
     if (!(cell instanceof HTMLElement)) return;
     const place = Number(cell.dataset.place);
-    this.#focus(place);
+    this.#focus(place, true);
     this.#pick(place);
   }
 
@@ -388,8 +397,8 @@ export class TenureGrid extends TenureElement {
     this.tell('tenure-pick', { item, state, holder });
   }
 
-  /** @param {number} place */
-  #focus(place) {
+  /** @param {number} place @param {boolean} [isSeen] */
+  #focus(place, isSeen = false) {
     const before = this.#cellOf(this.#place);
     this.#place = place;
     if (before) before.tabIndex = -1;
@@ -399,6 +408,8 @@ export class TenureGrid extends TenureElement {
     if (!cell) return;
     cell.tabIndex = 0;
     cell.focus({ preventScroll: true });
+    // What is under the finger does not move.
+    if (this.#isWhole && !isSeen) cell.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   }
 
   /** Scrolls no further than is needed. @param {number} place */

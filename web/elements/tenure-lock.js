@@ -1,6 +1,7 @@
 // <tenure-lock>: who has it, since when, until when, as a badge.
 //
-//   state       free | mine | elsewhere | other | done | sold | lost | uncertain
+//   state       free | mine | elsewhere | other | done | sold | lost | uncertain (no connection) | unknown;
+//               without one, and with any other, nothing is claimed: unknown
 //   holder      whose it is            since       when they got it
 //   expires-at  until when it is mine  urgent-ms   from when on that presses (120000)
 //   label       says this instead of the state's word
@@ -52,6 +53,7 @@ const SHEET = css`
 `;
 
 const URGENT_MS = 120_000;
+const LOOKS = new Set(['free', 'mine', 'elsewhere', 'other', 'done', 'sold', 'lost', 'uncertain']);
 
 export class TenureLock extends TenureElement {
   static sheets = [SHEET];
@@ -74,11 +76,11 @@ export class TenureLock extends TenureElement {
 
   update() {
     this.#stop();
-    const state = this.text('state', 'free');
+    const state = this.text('state', 'unknown');
     write(this.#text, this.text('label') || this.#words(state));
     const since = this.text('since');
     setAttribute(this.#badge, 'title', since && formatMoment(since, this.language));
-    this.#draw(state);
+    this.#draw(LOOKS.has(state) ? state : 'uncertain');
     write(this.#time, '');
     const expiresAt = Date.parse(this.text('expires-at'));
     if (state === 'mine' && Number.isFinite(expiresAt)) this.#stop = onTick((at) => this.#tick(expiresAt - at));
@@ -117,7 +119,8 @@ export class TenureLock extends TenureElement {
       case 'sold': return t('lock.sold');
       case 'lost': return t('lock.lost');
       case 'uncertain': return t('lock.uncertain');
-      default: return t('lock.free');
+      case 'free': return t('lock.free');
+      default: return t('lock.unknown');
     }
   }
 }

@@ -13,6 +13,7 @@ export default {
   'lock.lost': 'Lock lost',
   'lock.retry': 'Retry claim',
   'lock.uncertain': 'No connection: can’t tell',
+  'lock.unknown': 'Not known',
 
   'banner.readonly': 'You can read along. To change something, wait until it is free or ask for it.',
   'banner.lost.taken_over': '{name} took it over.',
@@ -49,7 +50,7 @@ export default {
   'grid.legend': 'Show only',
   'grid.free': 'Free',
   'grid.mine': 'Yours',
-  'grid.elsewhere': 'Yours, in another tab',
+  'grid.elsewhere': 'Yours, elsewhere',
   'grid.other': 'Reserved',
   'grid.other.by': 'Reserved by {name}',
   'grid.sold': 'Sold',

@@ -14,6 +14,7 @@ export default {
   'lock.lost': 'Lock perdido',
   'lock.retry': 'Reintentar claim',
   'lock.uncertain': 'Sin conexión: no se sabe',
+  'lock.unknown': 'No se sabe',
 
   'banner.readonly': 'Puedes leer. Para cambiar algo, espera a que quede libre o pídela.',
   'banner.lost.taken_over': '{name} tomó el control.',
@@ -50,7 +51,7 @@ export default {
   'grid.legend': 'Mostrar solo',
   'grid.free': 'Libre',
   'grid.mine': 'Tuyo',
-  'grid.elsewhere': 'Tuyo, en otra pestaña',
+  'grid.elsewhere': 'Tuyo, en otra parte',
   'grid.other': 'Reservado',
   'grid.other.by': 'Reservado por {name}',
   'grid.sold': 'Vendido',

@@ -14,6 +14,7 @@ export default {
   'lock.lost': 'ロックが失われました',
   'lock.retry': '再取得する',
   'lock.uncertain': '接続がなく、確認できません',
+  'lock.unknown': '不明',
 
   'banner.readonly': '閲覧のみできます。変更するには、空くのを待つか、解放を依頼してください。',
   'banner.lost.taken_over': '{name} が引き継ぎました。',
@@ -50,7 +51,7 @@ export default {
   'grid.legend': '絞り込み',
   'grid.free': '空き',
   'grid.mine': 'あなた',
-  'grid.elsewhere': 'あなた(別のタブ)',
+  'grid.elsewhere': 'あなた(別の場所)',
   'grid.other': '予約済み',
   'grid.other.by': '{name} が予約中',
   'grid.sold': '販売済み',

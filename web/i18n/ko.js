@@ -14,6 +14,7 @@ export default {
   'lock.lost': '잠금을 잃었습니다',
   'lock.retry': '다시 잠그기',
   'lock.uncertain': '연결이 없어 알 수 없음',
+  'lock.unknown': '알 수 없음',
 
   'banner.readonly': '읽기만 할 수 있습니다. 바꾸려면 풀릴 때까지 기다리거나 요청하세요.',
   'banner.lost.taken_over': '{name} 님이 넘겨받았습니다.',
@@ -50,7 +51,7 @@ export default {
   'grid.legend': '골라 보기',
   'grid.free': '사용 가능',
   'grid.mine': '내 번호',
-  'grid.elsewhere': '내 번호, 다른 탭',
+  'grid.elsewhere': '내 번호, 다른 곳',
   'grid.other': '예약됨',
   'grid.other.by': '{name} 님이 예약',
   'grid.sold': '판매됨',

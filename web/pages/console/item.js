@@ -35,7 +35,7 @@ export default function itemPage(place) {
     /** @type {string | null} */
     let next = null;
 
-    const badge = el('tenure-lock', { state: 'free' });
+    const badge = el('tenure-lock');
     const facts = h('dl', { class: 'facts' });
     const data = h('pre', { tabindex: 0 });
     const documentBox = h('details', {}, h('summary'), data);

@@ -9,7 +9,7 @@ import { ask, toast, trying } from '../lib/notice.js';
 import { style } from '../lib/style.js';
 import { drawAgo, keepAgo } from '../lib/times.js';
 import { Drawer } from './drawer.js';
-import { attemptsOf, canQueue, canRun, COLLECTION, stateOf } from './model.js';
+import { attemptsOf, canQueue, canRun, COLLECTION, isAbandoned, stateOf } from './model.js';
 
 /**
  * @typedef {import('./model.js').Analysis} Analysis
@@ -24,7 +24,8 @@ const INPUT_MAX = 20_000;
 const SHOWN = {
   all: { text: 'jobs.show.all', keeps: () => true },
   queued: { text: 'jobs.show.queued', keeps: ({ status }) => status === 'QUEUED' },
-  running: { text: 'jobs.show.running', keeps: ({ status }) => status === 'RUNNING' },
+  running: { text: 'jobs.show.running', keeps: (job) => job.status === 'RUNNING' && !isAbandoned(job) },
+  abandoned: { text: 'job.state.abandoned', keeps: isAbandoned },
   ready: { text: 'jobs.show.ready', keeps: ({ status }) => status === 'READY' },
   failed: { text: 'jobs.show.failed', keeps: ({ status }) => status === 'FAILED' },
 };

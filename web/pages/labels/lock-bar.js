@@ -19,7 +19,7 @@ export function lockBar({ place, lock, settled, onChange }) {
   let nudge;
   /** The claim whose holder has been asked. @type {string | undefined} */
   let asked;
-  const badge = el('tenure-lock', { state: 'free' });
+  const badge = el('tenure-lock');
   const banner = el('tenure-banner', { state: 'none' });
   const words = h('p');
   const work = h('button', { class: 'button primary', type: 'button', onclick: () => retry() });

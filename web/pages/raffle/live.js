@@ -5,6 +5,7 @@ import { Refused } from '../../sdk/tenure.js';
 import { Emitter } from '../../sdk/src/emitter.js';
 import { part } from '../../sdk/src/http.js';
 import { Stream } from '../../sdk/src/stream.js';
+import { socketClosed } from '../../sdk/src/transports.js';
 
 /**
  * @typedef {import('../lib/place.js').Place} Place
@@ -158,9 +159,9 @@ export class RaffleLive extends Emitter {
           ears.event(/** @type {any} */ ({ ...message, seq: this.#count }), 1);
         } else ears.alive();
       };
-      socket.onclose = ({ code }) => {
+      socket.onclose = ({ code, reason }) => {
         http.timers.clear(timer);
-        ears.closed({ refused: code === 4401 || code === 4403, soon: code === 1012 || code === 4008 });
+        ears.closed(socketClosed(code, reason));
       };
       socket.onerror = () => { close(); ears.closed({}); };
       return { close, probe };
@@ -192,7 +193,7 @@ export class RaffleLive extends Emitter {
         } catch (error) {
           if (stop.signal.aborted) return;
           if (!(error instanceof Refused && error.status === 304)) {
-            return ears.closed({ refused: error instanceof Refused && (error.status === 401 || error.status === 403) });
+            return ears.closed({ refused: error instanceof Refused && (error.status === 401 || error.status === 403) ? error : undefined });
           }
           ears.alive();
         }

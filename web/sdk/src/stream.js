@@ -22,13 +22,16 @@ import { Emitter } from './emitter.js';
  * @property {(event: TenureEvent, epoch: number) => void} event
  * @property {() => void} resync Our number means nothing any more; a snapshot follows.
  * @property {() => void} alive It works, and has told everything there was.
- * @property {(why: {refused?: boolean, unsupported?: boolean, soon?: boolean}) => void} closed
+ * @property {(why: Why) => void} closed
+ *
+ * @typedef {{refused?: import('./errors.js').Refused, unsupported?: boolean, soon?: boolean}} Why Why it is closed.
  *
  * @typedef {{close: () => void, probe?: () => void}} Connection
  * @typedef {(cursor: Cursor | undefined, ears: Ears) => Connection} Opener
  *
  * @typedef {'opening' | 'live' | 'polling' | 'waiting' | 'refused' | 'stopped'} StreamState
- * @typedef {{state: StreamState, way: Way, retryInMs?: number}} Status
+ * @typedef {{state: StreamState, way: Way, retryInMs?: number, code?: string, reason?: string}} Status `code` and
+ *   `reason` say why it is refused: the one for programs, the other in words.
  */
 
 /** Failures in a row, without a word from the server, after which another way is tried. */
@@ -58,6 +61,8 @@ export class Stream extends Emitter {
     this.cursor = undefined;
     /** @type {Status} */
     this.status = { state: 'stopped', way: this.order[0] ?? 'poll' };
+    /** Why it was refused last. @type {import('./errors.js').Refused | undefined} */
+    this.refusal = undefined;
     /** When the server last said anything, on the own clock. @type {number | undefined} */
     this.heardAt = undefined;
     this.failures = 0;
@@ -145,12 +150,13 @@ export class Stream extends Emitter {
   /**
    * @param {Way} way
    * @param {boolean} spoke
-   * @param {{refused?: boolean, unsupported?: boolean, soon?: boolean}} why
+   * @param {Why} why
    */
   #failed(way, spoke, why) {
     if (why.refused) {
       this.#drop();
-      return this.#say({ state: 'refused', way });
+      this.refusal = why.refused;
+      return this.#say({ state: 'refused', way, code: why.refused.code, reason: why.refused.message });
     }
     this.failures = why.unsupported ? FAILURES_MAX : this.failures + (spoke ? 0 : 1);
     const next = this.order[this.order.indexOf(way) + 1];

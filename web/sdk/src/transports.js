@@ -65,9 +65,9 @@ export function socketWay(http, collection, Socket) {
       else if (message.type === 'resync') ears.resync();
       else ears.alive();
     };
-    socket.onclose = ({ code }) => {
+    socket.onclose = ({ code, reason }) => {
       http.timers.clear(timer);
-      ears.closed({ refused: code === 4401 || code === 4403, soon: code === 1012 || code === 4008 });
+      ears.closed(socketClosed(code, reason));
     };
     // A close follows, but not everywhere: Node 20 leaves it at the error when nobody answers.
     socket.onerror = () => { close(); ears.closed({}); };
@@ -94,7 +94,10 @@ export function sseWay(http, collection) {
       const response = await http.fetch(http.base + collectionPath(collection) + '/events', {
         headers: await http.headers(more), cache: 'no-store', credentials: 'same-origin', signal: stop.signal,
       });
-      if (!response.ok || !response.body) return closedBy(response.status);
+      if (!response.ok || !response.body) {
+        // A proxy's page is no problem's text: then the status is all there is.
+        return closedBy(new Refused(response.status, await response.json().catch(() => ({}))));
+      }
       for await (const block of blocks(response.body)) {
         listen();
         const { name, id, data } = block;
@@ -167,7 +170,7 @@ export function pollWay(http, collection, { everyMs, isVisible }) {
           ears.resync();
           return round();
         }
-        ears.closed(error instanceof Refused ? closedBy(error.status) : {});
+        ears.closed(error instanceof Refused ? closedBy(error) : {});
       }
     };
     round();
@@ -210,12 +213,44 @@ async function readSnapshot(http, path, signal) {
 /** @param {Cursor | undefined} cursor */
 const query = (cursor) => (cursor ? `?since=${cursor.seq}&epoch=${cursor.epoch}` : '');
 
-/** @param {number} status */
-const closedBy = (status) => ({
-  refused: status === 401 || status === 403,
+/** @param {Refused} refused @returns {import('./stream.js').Why} */
+const closedBy = (refused) => ({
+  refused: isWho(refused.status) ? refused : undefined,
   // Something in between that does not know this form of the route.
-  unsupported: status === 404 || status === 405 || status === 406,
+  unsupported: refused.status === 404 || refused.status === 405 || refused.status === 406,
 });
+
+/** Who we are is not enough; asking again changes nothing. @param {number} status */
+const isWho = (status) => status === 401 || status === 403;
+
+/** What the word of a closed socket means. The first three are one code elsewhere. @type {Record<string, string>} */
+const CLOSED = {
+  no_hello: 'nobody is signed in, and no key was given',
+  unauthenticated: 'the key or token is not valid',
+  revoked: 'the key, token or session is over',
+  forbidden: 'this is not for you to see',
+};
+
+/**
+ * Why a socket was closed: its code is a status, its reason has a word for it.
+ * @param {number} code
+ * @param {string} text
+ * @returns {import('./stream.js').Why}
+ */
+export function socketClosed(code, text) {
+  const status = code - 4_000;
+  const soon = code === 1012 || code === 4008;
+  if (!isWho(status)) return { refused: undefined, soon };
+  const otherwise = status === 401 ? 'unauthenticated' : 'forbidden';
+  let word = otherwise;
+  try {
+    word = JSON.parse(text).reason ?? otherwise;
+  } catch {
+    // Not the server's words.
+  }
+  const detail = CLOSED[word] ?? `the server refused: ${word}`;
+  return { refused: new Refused(status, { code: status === 401 ? otherwise : word, detail, reason: word }), soon };
+}
 
 /**
  * The blocks of an event stream. A comment alone is a block without a name.

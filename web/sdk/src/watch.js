@@ -48,11 +48,16 @@ export class Watch extends Emitter {
     return this.stream.heardAt === undefined ? undefined : this.own.now() - this.stream.heardAt;
   }
 
-  /** Ready once the first snapshot is here. */
+  /** Ready once the first snapshot is here; rejected with the refusal where we are not let in. @returns {Promise<void>} */
   loaded() {
     if (this.isLoaded) return Promise.resolve();
-    return new Promise((resolve) => {
-      const stop = this.on('snapshot', () => { stop(); resolve(undefined); });
+    if (this.status.state === 'refused') return Promise.reject(this.stream.refusal);
+    return new Promise((resolve, reject) => {
+      const stops = [
+        this.on('snapshot', () => { stop(); resolve(); }),
+        this.on('status', ({ state }) => { if (state === 'refused') { stop(); reject(this.stream.refusal); } }),
+      ];
+      const stop = () => stops.forEach((one) => one());
     });
   }
 

@@ -5,9 +5,13 @@ import { test } from 'node:test';
 
 import { now, useClock } from '../../elements/clock.js';
 import { heardAt } from '../../pages/lib/shell.js';
+import { ServerClock } from '../src/clock.js';
+import { Refused } from '../src/errors.js';
+import { Http } from '../src/http.js';
 import { Stream } from '../src/stream.js';
+import { socketWay, sseWay } from '../src/transports.js';
 import { Watch } from '../src/watch.js';
-import { Time } from './helpers/world.js';
+import { settle, Time } from './helpers/world.js';
 
 /** A stream over ways that the test plays. */
 function make(names = ['socket', 'sse', 'poll']) {
@@ -118,12 +122,76 @@ test('a_stream_that_a_proxy_holds_back_has_failed', async () => {
 
 test('whoever_is_not_let_in_does_not_knock_again', async () => {
   const { time, stream, opened, last } = make();
-  last().ears.closed({ refused: true });
-  assert.equal(stream.status.state, 'refused');
+  last().ears.closed({ refused: new Refused(401, { code: 'unauthenticated', detail: 'sign in first' }) });
+  assert.deepEqual(stream.status, { state: 'refused', way: 'socket', code: 'unauthenticated', reason: 'sign in first' });
   await time.pass(600_000);
   assert.equal(opened.length, 1);
   stream.start();
   assert.equal(opened.length, 2);
+});
+
+test('whoever_waits_for_the_rows_is_told_that_they_will_not_come', async () => {
+  const { time, stream, last, snapshot } = make();
+  const watch = new Watch('task/t1', stream, time);
+  const early = watch.loaded();
+  const refused = new Refused(403, { code: 'forbidden', detail: 'your role may not do this' });
+  last().ears.closed({ refused });
+  await assert.rejects(early, refused);
+  await assert.rejects(watch.loaded(), refused, 'who asks later, too');
+  stream.start();
+  const again = watch.loaded();
+  snapshot(1);
+  await again;
+  last().ears.closed({ refused });
+  await watch.loaded();
+});
+
+test('a_socket_that_is_closed_to_us_says_why', () => {
+  const time = new Time();
+  const http = new Http({ base: 'http://x', own: time, clock: new ServerClock(time), timers: time, fetch: () => {} });
+  const why = (code, reason) => {
+    let made;
+    let told;
+    class Socket { static CONNECTING = 0; constructor() { made = this; } close() {} }
+    socketWay(http, 'lock/demo', Socket)(undefined, { closed: (closed) => { told = closed; } });
+    made.onclose({ code, reason });
+    return told;
+  };
+  for (const [code, reason, status, word] of [
+    [4401, '{"reason":"no_hello"}', 401, 'unauthenticated'],
+    [4401, '{"reason":"unauthenticated"}', 401, 'unauthenticated'],
+    [4401, '{"reason":"revoked","cursor":7,"epoch":1}', 401, 'unauthenticated'],
+    [4403, '{"reason":"forbidden"}', 403, 'forbidden'],
+    [4403, '{"reason":"session_only"}', 403, 'session_only'],
+    [4401, '', 401, 'unauthenticated'],
+    [4403, 'a proxy’s words', 403, 'forbidden'],
+  ]) {
+    const { refused } = why(code, reason);
+    assert.ok(refused instanceof Refused, reason);
+    assert.deepEqual([refused.status, refused.code], [status, word], reason);
+    assert.ok(refused.message.includes(' '), 'in words');
+  }
+  assert.equal(why(1006, '').refused, undefined);
+  assert.deepEqual(why(1012, '{"reason":"stopping"}'), { refused: undefined, soon: true });
+});
+
+test('an_event_stream_that_is_refused_says_why', async () => {
+  const time = new Time();
+  const answers = [
+    new Response('{"code":"unauthenticated","detail":"sign in first"}', { status: 401 }),
+    new Response('<h1>Forbidden</h1>', { status: 403 }),
+    new Response('', { status: 404 }),
+  ];
+  const http = new Http({ base: 'http://x', own: time, clock: new ServerClock(time), timers: time, fetch: async () => answers.shift() });
+  const told = [];
+  for (let index = 0; index < 3; index += 1) {
+    sseWay(http, 'lock/demo')(undefined, { closed: (why) => told.push(why) });
+    await settle();
+    await settle();
+  }
+  assert.deepEqual(told.map(({ refused }) => refused && [refused.code, refused.message]),
+    [['unauthenticated', 'sign in first'], ['http_403', 'the server answered 403'], undefined]);
+  assert.ok(told[2].unsupported);
 });
 
 test('a_server_that_restarts_is_back_within_a_second', () => {

@@ -219,6 +219,13 @@ journey('r22_conversion_is_the_paid_of_the_reserved', async ({ person }) => {
   await axe(page);
 });
 
+journey('what_is_counted_since_the_start_says_so', async ({ person }) => {
+  const carmen = await person('carmen');
+  await carmen.context.route('**/metrics', (route) => route.fulfill({ contentType: 'text/plain', body: 'tenure_active_claims{kind="raffle"} 2\n' }));
+  const page = await carmen.open('/app/console');
+  await page.locator('.chart', { hasText: 'Paid of reserved' }).getByText('Nobody has reserved since the server started').waitFor();
+});
+
 journey('the console is not for everybody', async ({ person }) => {
   const diego = await person('diego');
   const page = await diego.open('/app/console');

@@ -32,7 +32,7 @@ journey('the_example_page_has_every_element_alive_and_code_to_copy', async ({ pe
   await page.getByText('Hello, Ana').waitFor();
 });
 
-journey('what_the_example_says_to_copy_works', async ({ person }) => {
+journey('what_the_example_says_to_copy_works', async ({ person, admin }) => {
   const [ana, bruno] = [await person('ana'), await person('bruno')];
   const page = await ana.open('/elements/example.html?still');
   const code = await page.locator('pre[data-copy]').nth(1).evaluate((pre) => pre.textContent ?? '');
@@ -45,13 +45,57 @@ const tenure = new Tenure(); useClock(tenure.clock);\n${code}\nawait watch.loade
   await page.evaluate(() => import(String('/elements/tried.js')));
   const lock = page.locator('tenure-lock').first();
   const said = (/** @type {string} */ state) => eventually(async () => (await lock.getAttribute('state')) === state, { what: state });
-  await said('free');
-  const claim = await bruno.api.ask('POST', '/v1/claims', { collection: 'lock/demo', items: ['gate-1'], ttl_ms: 60_000 });
+  // Bruno's, as the demonstration begins.
   await said('other');
   assert.equal(await lock.getAttribute('holder'), 'Bruno');
-  await bruno.api.ask('DELETE', `/v1/claims/${claim.id}`);
+  await admin.ask('POST', '/v1/collections/lock/demo/items/projector/force-release', { reason: 'to see it free' });
   await said('free');
+  const own = await ana.api.ask('POST', '/v1/claims', { collection: 'lock/demo', items: ['projector'], ttl_ms: 60_000 });
+  await said('mine');
+  await ana.api.ask('DELETE', `/v1/claims/${own.id}`);
+  await said('free');
+  await bruno.api.ask('POST', '/v1/claims', { collection: 'lock/demo', items: ['projector'], ttl_ms: 60_000 });
+  await said('other');
+  ana.expect(/401/);
+  await ana.context.request.delete('/v1/session', { headers: { 'x-tenure-csrf': '1' } });
+  await said('unknown');
 });
+
+journey('every_item_of_the_demonstration_that_the_example_names_exists', async ({ person, admin }) => {
+  const ana = await person('ana');
+  const page = await ana.open('/elements/example.html?still');
+  const code = (await page.locator('pre[data-copy]').allInnerTexts()).join('\n');
+  const { items } = await admin.ask('GET', '/v1/collections/lock/demo/items');
+  const named = [...code.matchAll(/(?:held\.get\(|'lock\/demo', )'([^']+)'/g)].map(([, item]) => item);
+  assert.ok(named.length >= 2);
+  for (const item of named) assert.ok(items.some(({ id }) => id === item), item);
+  await page.getByText('Who that is').waitFor();
+});
+
+for (const [who, options] of /** @type {const} */ ([['nobody', '{}'], ['a wrong key', "{ key: 'tnr_bad' }"]])) {
+  journey(`a badge claims nothing to ${who}`, async ({ person }) => {
+    const nobody = await person(null);
+    nobody.expect(/401/);
+    const page = await nobody.open('/elements/example.html?still');
+    const code = await page.locator('pre[data-copy]').nth(1).evaluate((pre) => pre.textContent ?? '');
+    await nobody.context.route('**/elements/tried.js', (route) => route.fulfill({
+      contentType: 'text/javascript',
+      body: `import { Tenure } from '/sdk/tenure.js'; const tenure = new Tenure(${options});
+document.querySelector('tenure-lock').before(document.createElement('tenure-lock'));\n${code}
+export const told = watch.loaded().then(() => 'loaded', ({ name, code }) => [name, code, watch.status.code].join());`,
+    }));
+    const told = page.evaluate(() => import(String('/elements/tried.js')).then((tried) => tried.told));
+    const lock = page.locator('tenure-lock').first();
+    await lock.getByText('Not known').waitFor();
+    assert.equal(await told, 'Refused,unauthenticated,unauthenticated');
+    await lock.getByText('Not known').waitFor();
+    assert.equal(await lock.locator('[part=badge]').getAttribute('data-look'), 'uncertain');
+    await lock.evaluate((element) => element.setAttribute('state', 'held'));
+    await lock.getByText('Not known').waitFor();
+    await lock.evaluate((element) => element.setAttribute('state', 'free'));
+    await lock.getByText('Free').waitFor();
+  });
+}
 
 for (const language of LANGUAGES) {
   journey(`the_example_page_in_${language}`, async ({ person }) => {

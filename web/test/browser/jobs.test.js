@@ -73,6 +73,35 @@ journey('the_drawer_has_an_address_and_goes_by_keyboard', async ({ person }) => 
   await row(page, 'demo-05-broken').waitFor();
 });
 
+journey('what_is_counted_is_what_the_rows_say', async ({ person, admin }) => {
+  const id = `counted-${Date.now()}`;
+  await admin.ask('POST', '/analyses', { id, input: 'Words.' });
+  await admin.ask('POST', `/analyses/${id}/lock`, { owner: 'worker-gone', ttl_sec: 1 });
+  const ana = await person('ana');
+  const page = await ana.open('/app/jobs');
+  await row(page, id).getByText('Waits for a worker', { exact: true }).waitFor();
+  const chips = page.locator('.chips .chip');
+  const [, ...states] = await chips.allInnerTexts();
+  for (const [index, text] of states.entries()) {
+    const [name, many] = text.split('\n');
+    await chips.nth(index + 1).click();
+    const said = Number(many) === 0 ? [] : await page.locator('tbody tr .tag').allInnerTexts();
+    assert.deepEqual(said, Array(Number(many)).fill(name), name);
+  }
+  const sum = states.reduce((all, text) => all + Number(text.split('\n')[1]), 0);
+  await chips.first().click();
+  assert.equal(await page.locator('tbody tr').count(), sum, 'every job is counted once');
+});
+
+journey('on_a_phone_the_words_of_a_job_have_the_whole_line', async ({ person }) => {
+  const ana = await person('ana', { viewport: PHONE });
+  const page = await ana.open('/app/jobs');
+  await row(page, 'demo-01-english').waitFor();
+  const [words, badge, line] = await Promise.all(['.excerpt', '.tag', ':scope'].map((part) => row(page, 'demo-01-english').locator(part).boundingBox()));
+  assert.ok(words.y >= badge.y + badge.height - 1, 'below the badge');
+  assert.ok(words.x + words.width >= badge.x + badge.width - 1, `${words.width} of ${line.width} px`);
+});
+
 for (const language of LANGUAGES) {
   journey(`jobs_in_${language}`, async ({ person }) => {
     for (const [viewport, theme] of [[DESK, 'light'], [PHONE, 'dark']]) {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 
-import { axe, journey } from './helper.js';
+import { LANGUAGES, PHONE, axe, eventually, fits, journey } from './helper.js';
 import { cell, live, looks, main, note, openRaffle, pathOf, phase, pick, reserve, reserveHere } from './raffle.js';
 
 /** The sockets of a person's pages, in our hands: deaf to what happens, or cut. */
@@ -55,7 +55,7 @@ journey('r02_two_people_at_one_number', async ({ person, admin }) => {
   await main(stale).click();
   await phase(stale, 'selection');
   await looks(b, '20', 'elsewhere');
-  await b.getByText('2 more numbers are kept for you in another browser.').waitFor();
+  await b.getByText('2 more numbers are kept for you elsewhere.').waitFor();
 });
 
 journey('r03_r06_two_tabs_share_one_reservation_and_amend_it', async ({ person, admin }) => {
@@ -149,6 +149,91 @@ journey('r15_ten_thousand_numbers_by_keyboard_and_smoothly', async ({ person, ad
   await axe(page);
   await page.getByRole('gridcell', { name: '0001 – 0100 99 free' }).click();
   await looks(page, '0003', 'other');
+});
+
+/** What the grid's own scroller hides. */
+const hidden = (page) => page.evaluate(() => {
+  const view = document.querySelector('tenure-grid').shadowRoot.querySelector('[part=viewport]');
+  return view.scrollHeight - view.clientHeight;
+});
+
+for (const viewport of [PHONE, { width: 1280, height: 800 }]) {
+  journey(`a_hundred_numbers_scroll_with_the_page_at_${viewport.width}`, async ({ person, admin }) => {
+    const id = await openRaffle(admin);
+    const ana = await person('ana', { viewport });
+    const page = await ana.open(pathOf(id));
+    await live(page);
+    assert.equal(await hidden(page), 0);
+    assert.equal(await page.locator('tenure-grid [role=row]').count(), 10);
+    await pick(page, ['01', '02']);
+    // Whoever goes by keyboard sees where they are, between the bar and the tray.
+    await page.keyboard.press('Control+End');
+    const seen = (number) => eventually(async () => {
+      const box = await cell(page, number).boundingBox();
+      const tray = await page.locator('.tray').boundingBox();
+      const bar = await page.locator('header').first().boundingBox();
+      const end = viewport.width < 600 ? tray.y : viewport.height;
+      return box.y >= bar.y + bar.height && box.y + box.height <= end;
+    }, { what: `${number} in view`, within: 3_000 });
+    await seen('100');
+    await page.keyboard.press('Control+Home');
+    await seen('01');
+    await fits(page);
+  });
+}
+
+journey('a_large_raffle_has_a_scroller_beside_its_numbers', async ({ person, admin }) => {
+  const id = await openRaffle(admin, { numbers: 1_000 });
+  const ana = await person('ana', { viewport: PHONE });
+  const page = await ana.open(pathOf(id));
+  await live(page);
+  assert.ok(await hidden(page) > 1_000);
+  const room = await page.evaluate(() => {
+    const root = document.querySelector('tenure-grid').shadowRoot;
+    const view = root.querySelector('[part=viewport]');
+    const end = view.getBoundingClientRect().left + view.clientLeft + view.clientWidth;
+    return end - root.querySelector('[role=gridcell]:nth-child(11)').getBoundingClientRect().right;
+  });
+  assert.ok(room >= 6, `${room} px between the tenth column and the scroller`);
+});
+
+for (const language of LANGUAGES) {
+  journey(`the_whole_legend_is_on_a_phone_in_${language}`, async ({ person, admin }) => {
+    const id = await openRaffle(admin);
+    const ana = await person('ana', { viewport: PHONE, language });
+    await reserve(ana.api, id, [42, 43]);
+    const page = await ana.open(pathOf(id));
+    await live(page);
+    const buttons = page.locator('tenure-grid [part=legend] button:visible');
+    await eventually(async () => await buttons.count() === 5, { what: 'five states' });
+    for (const button of await buttons.all()) {
+      const box = await button.boundingBox();
+      assert.ok(box.x >= 0 && box.x + box.width <= PHONE.width, await button.innerText());
+    }
+    await fits(page);
+  });
+}
+
+journey('a_cell_looks_as_the_legend_says', async ({ person, admin }) => {
+  const id = await openRaffle(admin);
+  const ana = await person('ana');
+  await reserve(ana.api, id, [42, 43]);
+  const page = await ana.open(pathOf(id));
+  await live(page);
+  await pick(page, ['10']);
+  const look = (selector) => page.locator(`tenure-grid ${selector}`).first().evaluate((element) => {
+    const { backgroundColor, borderTopColor, borderTopStyle, color } = getComputedStyle(element);
+    return { backgroundColor, borderTopColor, borderTopStyle, color };
+  });
+  for (const state of ['mine', 'elsewhere']) {
+    await page.locator(`tenure-grid [role=gridcell][data-state=${state}]`).first().waitFor();
+    const seen = await look(`[role=gridcell][data-state=${state}]`);
+    assert.deepEqual(seen, await look(`.swatch[data-state=${state}]`), state);
+    assert.notEqual(seen.borderTopColor, seen.backgroundColor, state);
+  }
+  assert.equal((await look('.swatch[data-state=elsewhere]')).borderTopStyle, 'dashed');
+  await page.locator('tenure-grid').getByRole('button', { name: 'Yours, elsewhere 2' }).waitFor();
+  await page.getByText('2 more numbers are kept for you elsewhere.').waitFor();
 });
 
 journey('r14_a_cut_network_is_said_and_loses_no_update', async ({ person, admin }) => {

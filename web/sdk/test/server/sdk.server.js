@@ -181,11 +181,18 @@ test('where_sockets_are_blocked_it_falls_back_and_says_how_old_things_are', asyn
   close();
 });
 
-test('whoever_is_not_known_is_told_so_and_does_not_knock_for_ever', async () => {
-  const { watch, close } = tenure('tnr_wrong', { ways: ['socket'] }).watch('task/first');
-  await next(watch, 'status', ({ state }) => state === 'refused');
-  close();
-});
+for (const way of WAYS) {
+  for (const key of ['tnr_wrong', undefined]) {
+    test(`whoever_is_not_known_is_told_so_and_does_not_knock_for_ever_over_${way}_with_${key ?? 'no_key'}`, async () => {
+      const { watch, close } = tenure(key, { ways: [way] }).watch('task/first');
+      await assert.rejects(watch.loaded(), (error) => error instanceof Refused && error.status === 401 && error.code === 'unauthenticated');
+      const { state, code, reason } = watch.status;
+      assert.deepEqual([state, code], ['refused', 'unauthenticated']);
+      assert.ok(reason.includes(' '), reason);
+      close();
+    });
+  }
+}
 
 test('r07_a_raffle_claim_walks_through_its_phases', async () => {
   await admin.http.ask('PUT', '/v1/collections/raffle/sdk', { body: {} });
