@@ -2,7 +2,6 @@
 //! their own, read-only.
 
 use std::fs::File;
-use std::io::ErrorKind;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,6 +15,7 @@ use super::sqlite_read::SqliteReader;
 use super::{Archive, FILE_NAME, Loaded, sqlite_fold, sqlite_load};
 use crate::Error;
 use crate::embedded::disk::{Disk, RealDisk};
+use crate::embedded::journal::io_error;
 use crate::limits::{CHECKPOINT_PAGES, LOG_STEP_BYTES, LOG_STEP_PAUSE};
 
 /// The newest form of the archive that this program knows.
@@ -110,9 +110,17 @@ CREATE TABLE kept (
 pub struct SqliteArchive {
     connection: Connection,
     path: PathBuf,
-    log_path: PathBuf,
-    /// Pages in the log that are safe.
-    log_pages: u64,
+    log: Log,
+}
+
+/// SQLite's log, as the file that it is: there while a connection is.
+#[derive(Debug)]
+struct Log {
+    /// Open from the start: a server without a descriptor left must not end for want of this one.
+    file: File,
+    path: PathBuf,
+    /// Pages in it that are safe.
+    pages: u64,
 }
 
 impl SqliteArchive {
@@ -121,20 +129,15 @@ impl SqliteArchive {
         check_version()?;
         let path = dir.join(FILE_NAME);
         let is_new = !path.exists();
-        let connection = Connection::open(&path).map_err(|error| sqlite_error(&path, "open", error))?;
-        let log_path = dir.join(format!("{FILE_NAME}-wal"));
-        let mut archive = Self { connection, path, log_path, log_pages: 0 };
-        archive.prepare(is_new).map_err(|error| sqlite_error(&archive.path, "open", error))??;
+        let mut connection = Connection::open(&path).map_err(|error| sqlite_error(&path, "open", error))?;
+        prepare(&mut connection, &path, is_new).map_err(|error| sqlite_error(&path, "open", error))??;
+        let log = Log::open(dir.join(format!("{FILE_NAME}-wal")))?;
+        let archive = Self { connection, path, log };
         // What the log has may be in the system's memory only, where the process before died before its
         // sync; segments will be used again on the strength of it.
         archive.checkpoint("TRUNCATE")?;
         // It does nothing while somebody else reads an old state, and does not say so.
-        match File::open(&archive.log_path).and_then(|log| log.sync_data()) {
-            Err(source) if source.kind() != ErrorKind::NotFound => {
-                return Err(Error::SyncFailed { path: archive.log_path, source });
-            }
-            _ => {}
-        }
+        archive.log.sync()?;
         // Even if it was there: whoever made it may have died before its name was safe.
         RealDisk.sync_dir(dir).map_err(|source| Error::SyncFailed { path: dir.to_owned(), source })?;
         Ok(archive)
@@ -168,22 +171,13 @@ impl SqliteArchive {
     /// given it bit by bit first: commits that are synced meanwhile would else wait for all of it. Then moves the log on,
     /// if it is time.
     fn settle(&mut self, aside: bool) -> Result<(), Error> {
-        let pages =
-            self.pages_in_log().map_err(|error| sqlite_error(&self.path, "look at the log of", error))?;
-        // Fewer than before: SQLite has begun the log anew.
-        let from = if pages < self.log_pages { 0 } else { self.log_pages };
-        let synced = File::open(&self.log_path).and_then(|log| {
-            let at = |page: u64| LOG_HEAD_BYTES + page * (FRAME_HEAD_BYTES + u64::from(PAGE_BYTES));
-            let steps = (at(from)..at(pages)).step_by(LOG_STEP_BYTES);
-            for start in steps.filter(|_| aside) {
-                // It begins to be written. Only advice: what it does not do, the sync does.
-                let _ = fadvise(&log, start, NonZeroU64::new(LOG_STEP_BYTES as u64), Advice::DontNeed);
-                std::thread::sleep(LOG_STEP_PAUSE);
-            }
-            log.sync_data()
-        });
-        synced.map_err(|source| Error::SyncFailed { path: self.log_path.clone(), source })?;
-        self.log_pages = pages;
+        // Where it does not say, there is nothing to go by, and all of it is synced at once.
+        let pages = self.pages_in_log().unwrap_or(self.log.pages);
+        if aside {
+            self.log.ease_out(pages);
+        }
+        self.log.sync()?;
+        self.log.pages = pages;
         if pages >= u64::from(CHECKPOINT_PAGES) {
             self.checkpoint("PASSIVE")?;
         }
@@ -192,39 +186,6 @@ impl SqliteArchive {
 
     fn pages_in_log(&self) -> rusqlite::Result<u64> {
         self.connection.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get(1)).map(uint)
-    }
-
-    fn prepare(&mut self, is_new: bool) -> rusqlite::Result<Result<(), Error>> {
-        let connection = &mut self.connection;
-        connection.busy_timeout(Duration::from_secs(10))?;
-        connection.set_prepared_statement_cache_capacity(64);
-        if is_new {
-            connection.pragma_update(None, "page_size", PAGE_BYTES)?;
-        }
-        connection.pragma_update(None, "journal_mode", "WAL")?;
-        // SQLite syncs where its own file depends on it; what the log has is made safe in `settle`, for the journal's
-        // segments are used again on the strength of it. Moving it on is only tidiness, and two folds that wrote one page
-        // are moved as one. What cannot be moved now is tried again with the next fold.
-        connection.pragma_update(None, "synchronous", "NORMAL")?;
-        connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-        connection.pragma_update(None, "cache_size", -65_536)?;
-        connection.pragma_update(None, "temp_store", "MEMORY")?;
-        let format: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
-        if format == 0 && application == 0 {
-            let store = match RealDisk.random() {
-                Ok(random) => i64::from_le_bytes(random.to_le_bytes()),
-                Err(source) => return Ok(Err(Error::Io { path: self.path.clone(), doing: "name", source })),
-            };
-            let transaction = connection.transaction()?;
-            transaction.execute_batch(SCHEMA)?;
-            transaction.execute("INSERT INTO meta VALUES (1, ?1, 0, 0, 1)", [store])?;
-            transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-            transaction.pragma_update(None, "user_version", ARCHIVE_FORMAT)?;
-            transaction.commit()?;
-            return Ok(Ok(()));
-        }
-        Ok(check_format(&self.path, format, application))
     }
 }
 
@@ -250,6 +211,63 @@ impl Archive for SqliteArchive {
         let moved = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         moved.map_err(|error| sqlite_error(&self.path, "close", error))
     }
+}
+
+impl Log {
+    fn open(path: PathBuf) -> Result<Self, Error> {
+        let file = File::open(&path).map_err(|source| io_error(&path, "open", source))?;
+        Ok(Self { file, path, pages: 0 })
+    }
+
+    /// Hands the disk what was written since, bit by bit.
+    fn ease_out(&self, pages: u64) {
+        // Fewer than before: SQLite has begun it anew.
+        let from = if pages < self.pages { 0 } else { self.pages };
+        let at = |page: u64| LOG_HEAD_BYTES + page * (FRAME_HEAD_BYTES + u64::from(PAGE_BYTES));
+        for start in (at(from)..at(pages)).step_by(LOG_STEP_BYTES) {
+            // It begins to be written. Only advice: what it does not do, the sync does.
+            let _ = fadvise(&self.file, start, NonZeroU64::new(LOG_STEP_BYTES as u64), Advice::DontNeed);
+            std::thread::sleep(LOG_STEP_PAUSE);
+        }
+    }
+
+    /// All of it is safe after this.
+    fn sync(&self) -> Result<(), Error> {
+        self.file.sync_data().map_err(|source| Error::SyncFailed { path: self.path.clone(), source })
+    }
+}
+
+/// Says how the connection is to work, and makes the tables if there are none.
+fn prepare(connection: &mut Connection, path: &Path, is_new: bool) -> rusqlite::Result<Result<(), Error>> {
+    connection.busy_timeout(Duration::from_secs(10))?;
+    connection.set_prepared_statement_cache_capacity(64);
+    if is_new {
+        connection.pragma_update(None, "page_size", PAGE_BYTES)?;
+    }
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    // SQLite syncs where its own file depends on it; what the log has is made safe in `settle`, for the journal's
+    // segments are used again on the strength of it. Moving it on is only tidiness, and two folds that wrote one page
+    // are moved as one. What cannot be moved now is tried again with the next fold.
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.pragma_update(None, "cache_size", -65_536)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    let format: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    if format == 0 && application == 0 {
+        let store = match RealDisk.random() {
+            Ok(random) => i64::from_le_bytes(random.to_le_bytes()),
+            Err(source) => return Ok(Err(Error::Io { path: path.to_owned(), doing: "name", source })),
+        };
+        let transaction = connection.transaction()?;
+        transaction.execute_batch(SCHEMA)?;
+        transaction.execute("INSERT INTO meta VALUES (1, ?1, 0, 0, 1)", [store])?;
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+        transaction.pragma_update(None, "user_version", ARCHIVE_FORMAT)?;
+        transaction.commit()?;
+        return Ok(Ok(()));
+    }
+    Ok(check_format(path, format, application))
 }
 
 fn check_version() -> Result<(), Error> {
