@@ -122,7 +122,7 @@ export class Tenure {
     return { watch, close: watch.open() };
   }
 
-  /** Who is signed in, and the demonstration's people. */
+  /** Who is signed in, if anyone, and the demonstration's people. Rejects with the reason where the key or token is not good. */
   async me() {
     return (await this.http.ask('GET', '/v1/session', { tries: 3 })).body;
   }
