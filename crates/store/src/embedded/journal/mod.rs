@@ -114,12 +114,13 @@ impl<D: Disk> Journal<D> {
         }
         self.check()?;
         let folded = |segment: &FullSegment| segment.last <= folded_through;
-        let came = match self.coming.take().map(Coming::wait).transpose() {
-            Ok(came) => came.flatten(),
-            // There may be room by now, or a segment to use again.
-            Err(source) if is_full(&source) => None,
-            Err(source) => return Err(io_error(&self.dir.join(NEXT_NAME), "allocate", source)),
-        };
+        // Where it could not be made, there may be room by now, or a segment to use again; else it is made anew.
+        let came = self.coming.take().and_then(|coming| {
+            let came = coming.wait().inspect_err(|error| {
+                tracing::warn!(%error, "the journal's next file could not be made ahead");
+            });
+            came.ok().flatten()
+        });
         let file = match (came, self.full.front().copied()) {
             (Some(file), _) => file,
             (None, Some(oldest)) if folded(&oldest) && oldest.bytes == self.segment_bytes => {
@@ -293,11 +294,10 @@ fn make_zeros<D: Disk>(disk: &D, path: &Path, bytes: u64) -> io::Result<D::File>
         file.allocate(bytes)?;
         Ok(file)
     });
-    made.inspect_err(|error| {
-        if is_full(error) {
-            // The part that was made takes the room that somebody needs; failing to give it back changes nothing.
-            let _ = disk.remove(path);
-        }
+    made.inspect_err(|_| {
+        // Nothing is known of what was made: nobody may sync it again and believe that. And it takes the room that
+        // somebody needs. Failing to remove it leaves what the next try writes over.
+        let _ = disk.remove(path);
     })
 }
 
