@@ -257,13 +257,17 @@ export class TenureGrid extends TenureElement {
     return this.#isBlocks ? BLOCK_ROW_PX : ROW_PX;
   }
 
+  get #rowCount() {
+    return Math.ceil(this.#length / this.#columns);
+  }
+
   get #isWhole() {
-    return !this.#isBlocks && Math.ceil(this.#length / this.#columns) * ROW_PX <= WHOLE_MAX_PX;
+    return !this.#isBlocks && this.#rowCount * ROW_PX <= WHOLE_MAX_PX;
   }
 
   #draw() {
     const height = this.#rowHeight;
-    const rows = Math.ceil(this.#length / this.#columns);
+    const rows = this.#rowCount;
     this.#grid.style.blockSize = `${rows * height}px`;
     this.#grid.style.setProperty('--_row', `${height}px`);
     this.#viewport.classList.toggle('whole', this.#isWhole);

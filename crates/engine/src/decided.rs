@@ -72,6 +72,6 @@ pub(crate) struct Flight<T> {
     pub(crate) told: Option<Told>,
     pub(crate) told_of: Vec<News>,
     pub(crate) started: Instant,
-    /// When a thread of the store's own was done.
-    pub(crate) ended: Arc<OnceLock<Instant>>,
+    /// When a thread of the store's own was done, where one has it.
+    pub(crate) ended: Option<Arc<OnceLock<Instant>>>,
 }

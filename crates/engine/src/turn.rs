@@ -263,11 +263,12 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             }
             (Some(told), told_of)
         };
-        let (started, ended) = (Instant::now(), Arc::new(OnceLock::new()));
+        let started = Instant::now();
+        let mut ended = None;
         if told.is_some() {
             let batch = Batch { at_ms: self.now_ms, entries };
             let begun = match beside {
-                Some(done) => self.store.begin(batch, noting(&ended, done)),
+                Some(done) => self.store.begin(batch, noting(ended.insert(Arc::default()), done)),
                 None => self.store.commit(batch),
             };
             if let Err(error) = begun {
@@ -305,7 +306,8 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         self.conflicts = 0;
         if let Some(told) = told {
             // More may have been decided since it was safe.
-            decided.report.commit = ended.get().map_or_else(|| started.elapsed(), |ended| *ended - started);
+            let ended = ended.and_then(|ended| ended.get().copied()).unwrap_or_else(Instant::now);
+            decided.report.commit = ended - started;
             self.active += decided.active;
             self.feed.end(told);
             self.feed.offer_all(told_of);

@@ -45,7 +45,7 @@ impl Caller {
 
     /// What is said where somebody has to be known.
     pub(crate) fn nobody() -> Problem {
-        Problem::unauthenticated(crate::gate::SIGN_IN)
+        Problem::unauthenticated("sign in, or send Authorization: Bearer and a key or token")
     }
 
     /// The collection, if this caller may touch its kind. Tenure's own kind is nobody's.

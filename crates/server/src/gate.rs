@@ -19,9 +19,6 @@ use crate::rate::{Allowance, Rates, Who};
 use crate::routes::events::wants_stream;
 use crate::{App, Caller, Problem, web};
 
-/// What whoever shows nothing is told.
-pub(crate) const SIGN_IN: &str = "sign in, or send Authorization: Bearer and a key or token";
-
 /// What the gate needs to know.
 #[derive(Debug)]
 pub(crate) struct Gate {
@@ -132,7 +129,7 @@ impl Gate {
             // cookie is over.
             (May::Roles { .. }, Ok(None)) if is_socket_path(path) => None,
             (May::Roles { .. }, Err(_)) if is_socket_path(path) && !has_bearer(headers) => None,
-            (May::Roles { .. }, Ok(None)) => return Err(Problem::unauthenticated(SIGN_IN)),
+            (May::Roles { .. }, Ok(None)) => return Err(Caller::nobody()),
             (May::Roles { own, other }, Ok(Some(caller))) => {
                 if !own.has(caller.role) && !other.has(caller.role) {
                     let role = caller.role.as_str();

@@ -257,14 +257,13 @@ impl<A: Archive> Work<A> {
         // Held from here to the end, so that groups reach the archive in order.
         let mut held = self.archive.lock();
         let archive = &mut *held;
-        let (mut group, taken) = self.next_group(max_batches)?;
+        let (mut group, mut taken) = self.next_group(max_batches)?;
         if group.batches == 0 && taken.is_empty() {
             return Ok(0);
         }
         let oldest_kept_ms = self.live.read().kept.oldest_ms();
-        let mut taken = Some(taken);
         let folded = at_pace(pace, &mut || {
-            for batch in taken.take().unwrap_or_default() {
+            for batch in std::mem::take(&mut taken) {
                 group.add_batch(batch.number, batch.at_ms, batch.entries, &self.keys);
             }
             group.kept_from_ms = oldest_kept_ms.unwrap_or(i64::MIN).max(group.high_water_ms - Kept::KEEP_MS);

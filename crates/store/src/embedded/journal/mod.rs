@@ -123,9 +123,7 @@ impl<D: Disk> Journal<D> {
         });
         let file = match (came, self.full.front().copied()) {
             (Some(file), _) => file,
-            (None, Some(oldest)) if folded(&oldest) && oldest.bytes == self.segment_bytes => {
-                self.reuse(oldest)?
-            }
+            (None, Some(oldest)) if self.is_reusable(&oldest, folded_through) => self.reuse(oldest)?,
             _ if self.full.len() + 1 < self.segments_max => self.allocate()?,
             (None, Some(oldest)) if folded(&oldest) => {
                 self.remove(oldest)?;
@@ -153,12 +151,15 @@ impl<D: Disk> Journal<D> {
         if !is_late || self.coming.is_some() || self.full.len() >= most {
             return;
         }
-        let is_old =
-            |segment: &FullSegment| segment.last <= folded_through && segment.bytes == self.segment_bytes;
-        if !self.full.front().is_some_and(is_old) {
+        if !self.full.front().is_some_and(|oldest| self.is_reusable(oldest, folded_through)) {
             let (disk, next, bytes) = (self.disk.clone(), self.dir.join(NEXT_NAME), self.segment_bytes);
             self.coming = Some(Coming::start(self.threads, move || make_zeros(&*disk, &next, bytes)));
         }
+    }
+
+    /// The archive has all of it, and it is of the size that is made now.
+    fn is_reusable(&self, segment: &FullSegment, folded_through: u64) -> bool {
+        segment.last <= folded_through && segment.bytes == self.segment_bytes
     }
 
     /// Writes the staged record and waits until it is safe. Answers the batch's number.
