@@ -13,7 +13,8 @@ usage: cargo xtask <task>
 
   test [--keep-going] [step …]  run every step, or only the named ones, in order;
                                 stop at the first that fails unless --keep-going
-  soak [drill …]                drill the real server for hours, or only the named drills
+  soak [part …]                 for hours what the test command does a few times: drills of the real server (kills,
+                                clock, paused, full, stalled, memory), crashes, commits, buyers, inputs, seeds
   count                         count a command's instructions, and keep the numbers
   package                       build a Debian package in release
   house                         check the house rules alone

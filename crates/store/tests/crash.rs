@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use support::fault_disk::FaultDisk;
 use support::{Seen, expected, look, open, small, step};
+use tenure_store::conformance::times;
 use tenure_store::embedded::archive::MemoryArchive;
 use tenure_store::embedded::{Faults, Options};
 
@@ -46,13 +47,13 @@ fn check_after(
 
 /// Stops at every operation in turn, with a few different fates for what was not synced; goes on after
 /// it, and stops again.
-fn crash_everywhere(options: &Options) -> Result<(), String> {
+fn crash_everywhere(options: &Options, seeds: u64) -> Result<(), String> {
     let seen = expected(STEPS);
     let disk = FaultDisk::default();
     assert_eq!(run_until_stop(&disk, &MemoryArchive::default(), &small(), 0), STEPS);
     let operations = disk.operations();
     for stop in 0..operations + 2 {
-        for seed in 0..4 {
+        for seed in 0..seeds {
             let (disk, archive) = (FaultDisk::default(), MemoryArchive::default());
             disk.stop_at(stop);
             let confirmed = run_until_stop(&disk, &archive, options, 0);
@@ -72,7 +73,7 @@ fn crash_everywhere(options: &Options) -> Result<(), String> {
 
 #[test]
 fn what_was_answered_survives_a_crash_between_any_two_operations() {
-    crash_everywhere(&small()).unwrap();
+    crash_everywhere(&small(), times(4, 40)).unwrap();
 }
 
 #[test]
@@ -100,7 +101,7 @@ fn each_planted_bug_is_noticed() {
     for (name, faults) in bugs {
         let options = Options { faults, ..small() };
         // A panic is a way to notice too: the planted bug may feed nonsense to the replay.
-        let noticed = std::panic::catch_unwind(|| crash_everywhere(&options));
+        let noticed = std::panic::catch_unwind(|| crash_everywhere(&options, 4));
         assert!(!matches!(noticed, Ok(Ok(()))), "{name} went unnoticed");
     }
 }

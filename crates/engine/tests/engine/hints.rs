@@ -215,12 +215,11 @@ async fn e09_a_wait_ends_and_a_nudge_arrives_across_nodes_within_a_second() {
 }
 
 /// Several collections in a commit, several items in a claim, three nodes with two lanes each, all at once:
-/// nobody ever waits for somebody who waits for it. More with TENURE_CLAIMS=100000.
+/// nobody ever waits for somebody who waits for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn e09_overlapping_claims_of_many_items_on_three_nodes_never_deadlock() {
     const CALLERS: u64 = 192;
-    let claims: u64 =
-        std::env::var("TENURE_CLAIMS").ok().and_then(|count| count.parse().ok()).unwrap_or(10_000);
+    const CLAIMS: u64 = 100_000;
     let server = Server::start();
     let url = server.database();
     let nodes = [(); 3].map(|()| node(&url, None, Options::default()));
@@ -232,7 +231,7 @@ async fn e09_overlapping_claims_of_many_items_on_three_nodes_never_deadlock() {
             let (who, mut granted) = (format!("caller-{caller}"), 0_u64);
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= claims {
+                if number >= CLAIMS {
                     return granted;
                 }
                 let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
@@ -256,7 +255,7 @@ async fn e09_overlapping_claims_of_many_items_on_three_nodes_never_deadlock() {
         });
     }
     let granted: u64 = callers.join_all().await.into_iter().sum();
-    assert!(granted > claims / 20, "{granted} of {claims} were granted");
+    assert!(granted > CLAIMS / 20, "{granted} of {CLAIMS} were granted");
     for node in nodes {
         node.stop().expect("stops");
     }

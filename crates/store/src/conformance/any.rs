@@ -23,6 +23,14 @@ pub fn rounds(in_memory: usize) -> usize {
     if is_over_postgres() { in_memory.div_ceil(20) } else { in_memory }
 }
 
+/// The variable that asks for as often as takes minutes: `cargo xtask soak` sets it.
+pub const SOAK: &str = "TENURE_SOAK";
+
+/// How often: so many times in the test command, so many in a soak.
+pub fn times(in_tests: u64, in_a_soak: u64) -> u64 {
+    if std::env::var_os(SOAK).is_some() { in_a_soak } else { in_tests }
+}
+
 /// One of the stores.
 #[derive(Debug)]
 pub enum AnyStore {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tenure_core::{Fact, Reply, Verb};
-use tenure_store::conformance::{Cut, Outcome, Proxy, Server, command, key, wants_of};
+use tenure_store::conformance::{Cut, Outcome, Proxy, Server, command, key, times, wants_of};
 use tenure_store::postgres::{Options, Postgres};
 use tenure_store::{Error, EventPage, Store, View};
 
@@ -21,7 +21,7 @@ fn e09_a_lost_answer_to_a_commit_is_found() {
     let proxy = Proxy::to(server.port());
     let mut store = Postgres::open(&proxy.url(name_of(&url)), &Options::default()).expect("opens");
     let mut expected = 0;
-    for round in 0_u64..50 {
+    for round in 0..times(50, 2_000) {
         let item = format!("item-{round}");
         let cut = if round % 2 == 0 { Cut::AfterCommit } else { Cut::BeforeCommit };
         // Every fifth makes a collection: then the head itself is what may not be there.
@@ -56,7 +56,7 @@ fn e09_a_commit_that_nobody_can_tell_of_is_unknown() {
     assert_eq!(checked_events(&*store.reader(), &key("lock/a")).len(), 2);
 }
 
-/// PostgreSQL dies in the middle of work, five times: what was confirmed is there.
+/// PostgreSQL dies in the middle of work, again and again: what was confirmed is there.
 #[test]
 fn e09_a_database_that_dies_loses_nothing_that_was_confirmed() {
     let server = Server::start();
@@ -64,7 +64,7 @@ fn e09_a_database_that_dies_loses_nothing_that_was_confirmed() {
     let options = Options { resolve_ms: 60_000, ..Options::default() };
     let mut confirmed = Vec::new();
     let mut store = Postgres::open(&url, &options).expect("opens");
-    for death in 0..5 {
+    for death in 0..times(5, 100) {
         std::thread::scope(|scope| {
             let (server, store, confirmed) = (&server, &mut store, &mut confirmed);
             let (tell, told) = std::sync::mpsc::channel();
