@@ -4,6 +4,7 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use tenure_client::KindPolicy;
 
 use crate::bench::Result;
 use crate::exit::{Exit, USAGE};
@@ -77,6 +78,14 @@ pub(crate) enum Keys {
 /// Read or set a kind's policy.
 #[derive(Subcommand)]
 pub(crate) enum PolicyCommand {
+    /// List the kinds, and where the policy of each comes from.
+    List {
+        /// Print JSON, with the policies.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        remote: Remote,
+    },
     /// Print a kind's policy.
     Get {
         /// The kind.
@@ -192,6 +201,18 @@ impl Keys {
 impl PolicyCommand {
     pub(crate) fn run(self) -> Result {
         match self {
+            Self::List { json, remote } => {
+                let policies = remote.ask(async |client| client.policies().await)?;
+                if json {
+                    return print(&policies);
+                }
+                let mut table = table(&["kind", "policy"]);
+                for KindPolicy { kind, source, .. } in policies {
+                    table.add_row([kind, source]);
+                }
+                say!("{table}");
+                Ok(())
+            }
             Self::Get { kind, json: _, remote } => {
                 // As `set` reads it.
                 print(&remote.ask(async |client| client.policy(&kind).await)?.policy)

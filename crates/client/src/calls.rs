@@ -68,6 +68,11 @@ struct Keys {
 }
 
 #[derive(Deserialize)]
+struct Policies {
+    policies: Vec<KindPolicy>,
+}
+
+#[derive(Deserialize)]
 struct Freed {
     claim: Option<ClaimInfo>,
 }
@@ -205,6 +210,11 @@ impl Client {
     /// Revokes an API key, at once.
     pub async fn revoke_key(&self, id: &str) -> Result<(), Error> {
         self.http().nothing(Call::new(Method::DELETE, format!("/v1/keys/{}", part(id)))).await
+    }
+
+    /// Every kind's policy.
+    pub async fn policies(&self) -> Result<Vec<KindPolicy>, Error> {
+        Ok(self.http().json::<Policies>(Call::get("/v1/policies")).await?.1.policies)
     }
 
     /// A kind's policy. For administrators.

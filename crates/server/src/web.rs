@@ -25,17 +25,16 @@ const SHELL: &str = "pages/index.html";
 
 /// There is a file or a page at this path.
 pub(crate) fn has(method: &Method, path: &str) -> bool {
-    is_read(method) && (is_start(path) || find(path).is_some())
+    is_read(method) && (meant(path).is_some() || find(path).is_some())
 }
 
 /// Answers with it.
 pub(crate) async fn serve(method: Method, uri: Uri, headers: HeaderMap) -> Response {
     let path = uri.path();
     let Some((content_type, file)) = is_read(&method).then(|| find(path)).flatten() else {
-        return if is_read(&method) && is_start(path) {
-            Redirect::to(PAGES).into_response()
-        } else {
-            Problem::not_found("route", path).into_response()
+        return match meant(path).filter(|_| is_read(&method)) {
+            Some(page) => Redirect::to(page).into_response(),
+            None => Problem::not_found("route", path).into_response(),
         };
     };
     let tag = tag_of(&file);
@@ -51,9 +50,13 @@ fn is_read(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }
 
-/// What people type.
-fn is_start(path: &str) -> bool {
-    matches!(path, "/" | "/app")
+/// The page that people mean by what they type.
+fn meant(path: &str) -> Option<&'static str> {
+    match path {
+        "/" | "/app" => Some(PAGES),
+        "/docs/" => Some("/docs"),
+        _ => None,
+    }
 }
 
 fn find(path: &str) -> Option<(&'static str, EmbeddedFile)> {
@@ -83,6 +86,7 @@ mod tests {
             "/",
             "/app",
             "/app/",
+            "/docs/",
             "/app/tasks/a.b",
             "/sdk/tenure.js",
             "/sdk/src/claim.js",

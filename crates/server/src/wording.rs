@@ -59,7 +59,11 @@ fn detail(message: &str) -> String {
     if let Some((_, wanted)) =
         message.strip_prefix("invalid ").and_then(|rest| rest.rsplit_once(", expected "))
     {
-        return format!("must be {}", sort(wanted));
+        return if is_beyond(message, wanted) {
+            "is too large".to_owned()
+        } else {
+            format!("must be {}", sort(wanted))
+        };
     }
     // A number or a word in a query, which its own type has refused.
     if message.contains("invalid digit") || message.contains("empty string") {
@@ -74,6 +78,15 @@ fn detail(message: &str) -> String {
     // A name's own refusal begins with the name of what it checks; the field says it already.
     let own = ["collection: ", "item: ", "status: ", "session: ", "claim: ", "data: "];
     own.iter().find_map(|start| message.strip_prefix(start)).unwrap_or(message).to_owned()
+}
+
+/// A whole number, but one that the type has no room for. Beyond its widest the parser takes it for a fraction.
+fn is_beyond(message: &str, wanted: &str) -> bool {
+    /// From here on every fraction is whole.
+    const WHOLE: f64 = 9_007_199_254_740_992.0;
+    let number = message.split('`').nth(1).and_then(|number| number.parse::<f64>().ok());
+    let beyond = if message.starts_with("invalid value: integer ") { 0.0 } else { WHOLE };
+    sort(wanted).starts_with("a whole number") && number.is_some_and(|number| number >= beyond)
 }
 
 /// Backquotes are the parser's.
@@ -126,6 +139,15 @@ mod tests {
             "invalid value: integer `-1`, expected u64",
             "token: must be a whole number, 0 or more",
         );
+        for (message, expected) in [
+            ("invalid value: integer `4294967296`, expected u32", "n: is too large"),
+            ("invalid type: floating point `1e20`, expected u64", "n: is too large"),
+            ("invalid type: floating point `1.5`, expected u64", "n: must be a whole number, 0 or more"),
+            ("invalid type: floating point `-1e20`, expected i64", "n: must be a whole number"),
+            ("invalid type: string \"`1e20`\", expected a sequence", "n: must be a list"),
+        ] {
+            check("n", message, expected);
+        }
         check(".", "invalid type: sequence, expected an object", "body: must be an object");
         check("limit", "invalid digit found in string", "limit: must be a whole number");
         check("a.b", "unknown field `a.b`, there are no fields", "a.b: is not known here");

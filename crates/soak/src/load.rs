@@ -20,6 +20,8 @@ const ITEMS: u64 = 24;
 const TTL_MS: u64 = 60_000;
 /// The shortest there is: for those who walk away.
 const SHORT_MS: u64 = 1_000;
+/// Whoever is refused lets others go first.
+const GIVE_WAY: Duration = Duration::from_millis(1);
 /// After so long without an answer something is wrong with the drill's server.
 const GIVE_UP: Duration = Duration::from_mins(1);
 
@@ -80,7 +82,11 @@ impl Load {
                 json!({"collection": self.collection, "items": items, "session": session, "ttl_ms": ttl_ms});
             let asks = Asks::Claim { session: session.clone(), items };
             let got = self.ask(&mut wire, forgets, asks, "POST", "/v1/claims", &session, &body)?;
-            let Got::Claim(number) = got else { continue };
+            let Got::Claim(number) = got else {
+                // Or nearly all that happens would be refusals.
+                std::thread::sleep(GIVE_WAY);
+                continue;
+            };
             if walks_away && random.below(2) == 0 {
                 continue;
             }

@@ -32,8 +32,8 @@ use tokio::sync::{Semaphore, watch};
 
 pub(crate) use demo::load_demo;
 pub use model::{
-    Analysis, AnalysisPage, AnalysisQuery, Delivery, Finish, Hold, Locked, NewAnalysis, NotAcquired, Outcome,
-    Refreshed, Released,
+    Analysis, AnalysisPage, AnalysisQuery, AnalysisStatus, Delivery, Finish, Hold, Locked, NewAnalysis,
+    NotAcquired, Outcome, Refreshed, Released,
 };
 pub use runner::{Failure, Job, Pace, Runner, Running, Stop, Stopper, WallPace, result_of};
 pub use text::TextAnalyst;

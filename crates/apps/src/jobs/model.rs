@@ -90,11 +90,37 @@ pub struct Hold {
     pub owner: Option<String>,
 }
 
+/// How far an analysis is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum AnalysisStatus {
+    /// Nobody has begun.
+    Queued,
+    /// Somebody has, and may have stopped.
+    Running,
+    /// It has a result.
+    Ready,
+    /// It has an error.
+    Failed,
+}
+
+impl AnalysisStatus {
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "QUEUED",
+            Self::Running => "RUNNING",
+            Self::Ready => "READY",
+            Self::Failed => "FAILED",
+        }
+    }
+}
+
 /// Which analyses.
 #[derive(Clone, Debug, Default)]
 pub struct AnalysisQuery {
     /// Only of this status.
-    pub status: Option<Status>,
+    pub status: Option<AnalysisStatus>,
     /// Only those that could be locked now, or only the others.
     pub claimable: Option<bool>,
     /// Only after this one.

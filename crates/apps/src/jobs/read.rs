@@ -8,6 +8,7 @@ use super::model::AnalysisDoc;
 use super::{
     ANALYSES, Analysis, AnalysisPage, AnalysisQuery, EXCERPT_CHARS, Hold, Jobs, PAGE_DEFAULT, PAGE_MAX,
 };
+use crate::desk::status;
 use crate::family::page_size;
 use crate::{Actor, Document, Listed, Lock, Result, Time};
 
@@ -38,7 +39,8 @@ impl Jobs {
                     let analysis = jobs.show(&actor, Document::of(item)?, claim);
                     Ok(Some(Analysis { input: None, result: None, ..analysis }))
                 };
-                let which = (query.status.as_ref(), query.after.as_deref(), limit);
+                let wanted = query.status.map(|wanted| status(wanted.as_str()));
+                let which = (wanted.as_ref(), query.after.as_deref(), limit);
                 let Listed { rows, next } = ANALYSES.page_held(desk, &jobs.collection, which, keep)?;
                 Ok(AnalysisPage { analyses: rows, next, server_time: Time(desk.now_ms()) })
             })

@@ -27,7 +27,7 @@ use tenure_core::{CollectionKey, Guard, ItemId};
 pub(crate) use demo::load_demo;
 pub use model::{
     Beat, Direction, EditLine, Failure, Inventory, Line, Mode, NewLine, NewTask, Product, Task, TaskPage,
-    TaskQuery, Why,
+    TaskQuery, TaskStatus, Why,
 };
 
 use crate::desk::status;

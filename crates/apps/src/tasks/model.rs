@@ -206,11 +206,43 @@ pub struct Task {
     pub server_time: Time,
 }
 
+/// How far a task is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskStatus {
+    /// Being written.
+    Draft,
+    /// To be processed.
+    Ready,
+    /// Somebody has begun.
+    Processing,
+    /// Finalised, and some line failed.
+    PartiallyCompleted,
+    /// Every line is applied.
+    Completed,
+    /// Given up.
+    Cancelled,
+}
+
+impl TaskStatus {
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Draft => "draft",
+            Self::Ready => "ready",
+            Self::Processing => "processing",
+            Self::PartiallyCompleted => "partially_completed",
+            Self::Completed => "completed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
 /// Which tasks.
 #[derive(Clone, Debug, Default)]
 pub struct TaskQuery {
     /// Only of this status.
-    pub status: Option<Status>,
+    pub status: Option<TaskStatus>,
     /// Only locked, or only free ones.
     pub locked: Option<bool>,
     /// Only after this one.

@@ -9,6 +9,7 @@ use super::{
     Inventory, LINES, Line, NewLine, PAGE_DEFAULT, PAGE_MAX, PRODUCTS, Product, SERIALS, SERIALS_SHOWN_MAX,
     TASKS, Task, TaskPage, TaskQuery, Tasks, line_ids,
 };
+use crate::desk::status;
 use crate::family::page_size;
 use crate::limits::ATTEMPTS_MAX;
 use crate::{Actor, Document, Listed, Lock, Refusal, Result, Time};
@@ -32,7 +33,8 @@ impl Tasks {
                     let (task, lines) = tasks.with_lines(Document::of(item)?)?;
                     Ok(Some(tasks.show(&actor, &task, lines, claim)))
                 };
-                let which = (query.status.as_ref(), query.after.as_deref(), limit);
+                let wanted = query.status.map(|wanted| status(wanted.as_str()));
+                let which = (wanted.as_ref(), query.after.as_deref(), limit);
                 let Listed { rows, next } = TASKS.page_held(desk, &tasks.collection, which, keep)?;
                 Ok(TaskPage { tasks: rows, next, server_time: Time(desk.now_ms()) })
             })

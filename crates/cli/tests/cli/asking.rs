@@ -81,6 +81,13 @@ fn keys_and_policies_are_managed() {
     std::fs::write(&file, policy.to_string()).expect("written");
     server.answer(&["policy", "set", "lock", file.to_str().expect("a path")]);
     assert_eq!(server.json(&["policy", "get", "lock"])["max_items"], 3);
+    let listed = server.json(&["policy", "list", "--json"]);
+    let source = |kind: &str| {
+        let found = listed.as_array().and_then(|all| all.iter().find(|one| one["kind"] == kind));
+        found.map(|one| one["source"].clone())
+    };
+    assert_eq!((source("lock"), source("task")), (Some("own".into()), Some("preset".into())));
+    assert!(server.answer(&["policy", "list"]).contains("raffle"));
 }
 
 #[test]

@@ -4,9 +4,10 @@ use axum::extract::State;
 use serde::Deserialize;
 use tenure_apps::Actor;
 use tenure_apps::jobs::{
-    Analysis, AnalysisPage, AnalysisQuery, Delivery, Finish, Jobs, Locked, NewAnalysis, Refreshed, Released,
+    Analysis, AnalysisPage, AnalysisQuery, AnalysisStatus, Delivery, Finish, Jobs, Locked, NewAnalysis,
+    Refreshed, Released,
 };
-use tenure_core::{ItemId, SessionId, Status};
+use tenure_core::{ItemId, SessionId};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -48,8 +49,8 @@ pub(crate) const REFUSALS: &[Refusals] = &[
 #[into_params(parameter_in = Query)]
 struct AnalysesQuery {
     /// Only of this status.
-    #[param(value_type = schema::Status, required = false)]
-    status: Option<Status>,
+    #[param(inline)]
+    status: Option<AnalysisStatus>,
     /// Only those that a worker could lock now, or only the others.
     claimable: Option<bool>,
     /// Only after this one: the `next` of the page before.

@@ -6,9 +6,8 @@ use axum::extract::State;
 use serde::Deserialize;
 use tenure_apps::Actor;
 use tenure_apps::tasks::{
-    Beat, EditLine, Inventory, Line, NewLine, NewTask, Task, TaskPage, TaskQuery, Tasks,
+    Beat, EditLine, Inventory, Line, NewLine, NewTask, Task, TaskPage, TaskQuery, TaskStatus, Tasks,
 };
-use tenure_core::Status;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -89,8 +88,8 @@ struct OverrideBody {
 #[into_params(parameter_in = Query)]
 struct TasksQuery {
     /// Only of this status.
-    #[param(value_type = schema::Status, required = false)]
-    status: Option<Status>,
+    #[param(inline)]
+    status: Option<TaskStatus>,
     /// Only locked, or only free ones.
     locked: Option<bool>,
     /// Only after this one: the `next` of the page before.

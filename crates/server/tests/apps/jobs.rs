@@ -153,6 +153,7 @@ async fn bad_input_is_422_with_the_field() {
         s.post("root", path, body).await.invalid(field);
     }
     s.get("ana", "/analyses?limit=0").await.invalid("limit");
+    s.get("ana", "/analyses?status=queued").await.invalid("status");
     s.get("ana", "/analyses?state=x").await.invalid("state");
     let large = "x".repeat(70_000);
     s.post("root", "/analyses", json!({"input": large})).await.code(413, "too_large");

@@ -347,6 +347,7 @@ async fn bad_input_is_named_and_changes_nothing() {
         s.get("ana", &format!("/inventory?{query}")).await.invalid("limit");
     }
     s.get("ana", "/tasks?colour=red").await.invalid("colour");
+    s.get("ana", "/tasks?status=open").await.invalid("status");
     for unknown in ["/tasks/task-x", "/tasks/stock-bolt", "/tasks/%07"] {
         let refusal = s.get("ana", unknown).await.code(404, "not_found");
         assert_eq!(refusal.json()["what"], "task");

@@ -2,8 +2,7 @@
 
 use tenure_apps::Refusal;
 use tenure_apps::demo::People;
-use tenure_apps::jobs::{AnalysisQuery, NewAnalysis};
-use tenure_core::Status;
+use tenure_apps::jobs::{AnalysisQuery, AnalysisStatus, NewAnalysis};
 
 use super::world::{TTL_MS, World, ready};
 use crate::common::{START_MS, code, person};
@@ -76,7 +75,7 @@ async fn a_list_is_filtered_by_status_and_by_what_can_be_taken() {
     assert_eq!(ids(&w, claimable(false)).await, ["a", "b", "c"]);
     w.pass(1);
     assert_eq!(ids(&w, claimable(true)).await, ["a", "d"]);
-    let status = Some(Status::new("RUNNING").expect("a status"));
+    let status = Some(AnalysisStatus::Running);
     assert_eq!(ids(&w, AnalysisQuery { status, ..AnalysisQuery::default() }).await, ["a", "b"]);
 }
 
