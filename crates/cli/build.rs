@@ -6,7 +6,8 @@ use std::process::Command;
 fn main() {
     let version = env!("CARGO_PKG_VERSION");
     // From an archive there is no history; then the release alone is told.
-    let commit = std::env::var("TENURE_COMMIT").ok().or_else(|| git(&["rev-parse", "--short=12", "HEAD"]));
+    let commit = std::env::var("TENURE_COMMIT").ok().filter(|commit| !commit.is_empty());
+    let commit = commit.or_else(|| git(&["rev-parse", "--short=12", "HEAD"]));
     let text = commit.map_or_else(|| version.to_owned(), |commit| format!("{version} ({commit})"));
     println!("cargo::rustc-env=TENURE_VERSION={text}");
     println!("cargo::rerun-if-env-changed=TENURE_COMMIT");

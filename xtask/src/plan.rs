@@ -50,7 +50,7 @@ pub const STEPS: &[Step] = &[
     step("house", "the layers and the house rules hold", Action::House).needs(&["git"]),
     cargo("clippy", "no warning anywhere", &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"]),
     cargo("tests", "unit, integration and documentation tests pass", &["test", "--workspace", "--locked"]).needs(&["git", "nginx", "pg_ctlcluster", "pgbouncer", "redis-server", "strace"]),
-    step("postgres", "the applications behave over PostgreSQL as they do in memory", Action::OverPostgres(&["test", "--workspace", "--locked", "--test", "applications"])).needs(&["pg_ctlcluster"]),
+    step("postgres", "the applications and their routes behave over PostgreSQL as they do in memory", Action::OverPostgres(&["test", "--workspace", "--locked", "--test", "applications", "--test", "apps", "--test", "rest"])).needs(&["pg_ctlcluster"]),
     step("schemathesis", "the API answers as its document says", Action::Schemathesis).needs(&["python3"]),
     step("web", "types, logic and SDK of what browsers get", Action::Web).needs(&["npm"]),
     step("browser", "people at two browsers come through every page", Action::Browser).needs(&["chromium-headless-shell", "npm"]),

@@ -19,6 +19,7 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use crate::process::{ADMIN, Server, serve, tenure, text, until};
 
 const SAMPLE: &str = include_str!("../../../../deploy/nginx/tenure.conf");
+const COMPOSE: &str = include_str!("../../../../deploy/nginx/compose.conf");
 pub(crate) const NAME: &str = "tenure.example.com";
 /// A node's line in it.
 const NODE: &str = "    server 127.0.0.1:8080 max_fails=1 fail_timeout=2s;\n";
@@ -56,26 +57,7 @@ impl Nginx {
             assert_eq!(site.matches(sample).count(), 1, "{sample}");
             site = site.replace(sample, &here);
         }
-        fs::write(folder.join("site.conf"), site).expect("written");
-        let at = folder.display();
-        let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
-        let temporary = temporary.map(|word| format!("{word}_temp_path {at}/{word};")).join(" ");
-        let whole = format!(
-            "daemon off; master_process off; pid {at}/pid; error_log {at}/error.log; events {{ worker_connections 4096; }}\n\
-             http {{ access_log off; {temporary} include {at}/site.conf; }}\n"
-        );
-        let main = folder.join("nginx.conf");
-        fs::write(&main, whole).expect("written");
-
-        let nginx = |more: &[&str]| {
-            let mut command = Command::new("nginx");
-            command.args(["-e", "stderr", "-c"]).arg(&main).args(more).stdin(Stdio::null());
-            command
-        };
-        let checked = nginx(&["-t"]).output().expect("nginx is there");
-        assert!(checked.status.success(), "{}", text(&checked.stderr));
-        let process = nginx(&[]).stderr(Stdio::null()).spawn().expect("starts");
-        until("nginx listens", || TcpStream::connect((Ipv4Addr::LOCALHOST, secure)).is_ok());
+        let process = run(folder, &site, secure);
         Self { process, plain, secure, ca }
     }
 
@@ -106,6 +88,31 @@ impl Nginx {
         let _ = stream.read_to_end(&mut answer).await;
         text(&answer)
     }
+}
+
+/// An nginx that serves this site, once it listens there.
+fn run(folder: &Path, site: &str, port: u16) -> Child {
+    fs::write(folder.join("site.conf"), site).expect("written");
+    let at = folder.display();
+    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+    let temporary = temporary.map(|word| format!("{word}_temp_path {at}/{word};")).join(" ");
+    let whole = format!(
+        "daemon off; master_process off; worker_rlimit_nofile 8192; pid {at}/pid; error_log {at}/error.log; events {{ worker_connections 4096; }}\n\
+         http {{ access_log off; {temporary} include {at}/site.conf; }}\n"
+    );
+    let main = folder.join("nginx.conf");
+    fs::write(&main, whole).expect("written");
+
+    let nginx = |more: &[&str]| {
+        let mut command = Command::new("nginx");
+        command.args(["-e", "stderr", "-c"]).arg(&main).args(more).stdin(Stdio::null());
+        command
+    };
+    let checked = nginx(&["-t"]).output().expect("nginx is there");
+    assert!(checked.status.success(), "{}", text(&checked.stderr));
+    let process = nginx(&[]).stderr(Stdio::null()).spawn().expect("starts");
+    until("nginx listens", || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
+    process
 }
 
 impl Drop for Nginx {
@@ -209,5 +216,30 @@ async fn i11_a_change_that_reached_a_node_is_sent_to_no_other() {
         assert!(answer.starts_with("HTTP/1.1 502"), "{method}: {answer}");
         let asked = first.1.load(Ordering::SeqCst) + second.1.load(Ordering::SeqCst);
         assert_eq!(asked, times, "{method}");
+        let asked = by_compose(method).await;
+        assert_eq!(asked, times, "{method}, by the compose file's nginx");
     }
+}
+
+/// How often nodes that die with their answer are asked by the nginx of the compose file.
+async fn by_compose(method: &str) -> usize {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (first, second, port) = (dying(), dying(), free_port());
+    let mut site = COMPOSE.replace("listen 8080;", &format!("listen 127.0.0.1:{port};"));
+    for (name, node) in [("node-1:8080", &first.0), ("node-2:8080", &second.0)] {
+        assert_eq!(site.matches(name).count(), 1, "{name}");
+        site = site.replace(name, node.trim_start_matches("http://"));
+    }
+    let gone = format!("127.0.0.1:{}", free_port());
+    let mut process = run(folder.path(), &site.replace("node-3:8080", &gone), port);
+    let mut stream = tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.expect("connects");
+    let request =
+        format!("{method} /v1/collections/lock/a/items/b HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer).await;
+    let _ = process.kill();
+    let _ = process.wait();
+    assert!(text(&answer).starts_with("HTTP/1.1 502"), "{method}: {}", text(&answer));
+    first.1.load(Ordering::SeqCst) + second.1.load(Ordering::SeqCst)
 }

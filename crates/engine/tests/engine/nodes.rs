@@ -240,6 +240,31 @@ async fn e09_a_commit_lost_on_the_wire_is_decided_anew_or_found() {
     assert_eq!(head.seq, 11, "each happened once");
 }
 
+/// A conflict that the database finds is decided anew, a few times, and then told; what was refused left nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn e09_serialization_failures_are_decided_anew_and_not_for_ever() {
+    let server = Server::shared();
+    let url = server.database();
+    let engine = node(&url, 0);
+    let name = url.rsplit('/').next().expect("a name");
+    server.run(
+        name,
+        "CREATE SEQUENCE conflicts; CREATE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN IF nextval('conflicts') <= 3 THEN RAISE EXCEPTION 'again' USING ERRCODE = '40001'; END IF; \
+         RETURN new; END $$; \
+         CREATE TRIGGER conflict BEFORE INSERT ON tenure.batches FOR EACH ROW EXECUTE FUNCTION conflict()",
+    );
+    let answer = soon(engine.execute(acquire("ana", &["one"]))).await;
+    assert_eq!(code(&answer), "ok");
+    let newest = || engine.reader().collection(&key(LOCKS)).expect("reads").expect("is there").seq;
+    assert_eq!(newest(), 2, "it happened once");
+    server
+        .run(name, "SELECT setval('conflicts', 1); ALTER SEQUENCE conflicts INCREMENT BY -1 MINVALUE -1000");
+    let answer = soon(engine.execute(acquire("ana", &["two"]))).await;
+    assert_eq!(code(&answer), "away");
+    assert_eq!(newest(), 2, "what was refused left nothing");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn e09_a_database_that_is_away_is_told_of_and_comes_back() {
     let server = Server::start();

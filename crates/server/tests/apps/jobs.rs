@@ -11,11 +11,10 @@ use tenure_core::Json;
 use tenure_engine::{Engine, ManualClock, Options};
 use tenure_server::identity::{Identity, ServerSecret, Settings};
 use tenure_server::{App, Metrics, Rule};
-use tenure_store::memory::Memory;
 use tokio::sync::Semaphore;
 
 use crate::access::{self, Ready};
-use crate::server::{Call, NOW, START_MS, Server, at, person};
+use crate::server::{Call, NOW, START_MS, Server, any_store, at, person};
 
 const TTL_MS: i64 = 300_000;
 
@@ -44,7 +43,7 @@ impl Runner for Gate {
 fn gated() -> (Arc<Server>, Gate) {
     let gate = Gate { begun: Arc::default(), ends: Arc::new(Semaphore::new(0)) };
     let clock = ManualClock::at(START_MS);
-    let engine = Engine::start(Memory::default(), clock.clone(), Options::default()).expect("starts");
+    let engine = Engine::start(any_store(&clock), clock.clone(), Options::default()).expect("starts");
     let secret = ServerSecret::random().expect("randomness");
     let identity = Identity::new(engine.clone(), Settings::new(secret)).expect("keys alone");
     let app = App::with_workshop(

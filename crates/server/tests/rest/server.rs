@@ -13,9 +13,9 @@ use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tenure_core::{CollectionKey, ItemId, Principal};
-use tenure_engine::{Engine, ManualClock, Options};
+use tenure_engine::{Clock, Engine, ManualClock, Options};
 use tenure_server::{App, Caller, Credential, May, Problem, Role, bare_router, rule_of};
-use tenure_store::memory::{Memory, MemoryView};
+use tenure_store::conformance::{AnyStore, AnyView};
 use tenure_store::{Batch, Error, Reader, Store, Want};
 use tower::ServiceExt;
 use utoipa_axum::router::OpenApiRouter;
@@ -34,21 +34,21 @@ static ROUTES: LazyLock<(Router<App>, Value)> = LazyLock::new(|| {
 
 /// A store that outlives the engine that had it.
 struct Lent {
-    store: Option<Memory>,
-    home: Arc<Mutex<Option<Memory>>>,
+    store: Option<AnyStore>,
+    home: Arc<Mutex<Option<AnyStore>>>,
     fault: Arc<Mutex<Fault>>,
 }
 
 impl Lent {
-    fn store(&self) -> &Memory {
+    fn store(&self) -> &AnyStore {
         self.store.as_ref().expect("in use")
     }
 }
 
 impl Store for Lent {
-    type View<'a> = MemoryView<'a>;
+    type View<'a> = AnyView<'a>;
 
-    fn load(&mut self, wants: &[Want]) -> Result<MemoryView<'_>, Error> {
+    fn load(&mut self, wants: &[Want]) -> Result<AnyView<'_>, Error> {
         self.store.as_mut().expect("in use").load(wants)
     }
 
@@ -60,6 +60,18 @@ impl Store for Lent {
             return Err(Error::Full { path: "secret-folder".into() });
         }
         self.store.as_mut().expect("in use").commit(batch)
+    }
+
+    fn abandon(&mut self) -> Result<(), Error> {
+        self.store.as_mut().expect("in use").abandon()
+    }
+
+    fn wants_rows(&self) -> bool {
+        self.store().wants_rows()
+    }
+
+    fn is_shared(&self) -> bool {
+        self.store().is_shared()
     }
 
     fn high_water_ms(&self) -> i64 {
@@ -80,21 +92,28 @@ impl Store for Lent {
     }
 }
 
+/// An empty store, of the sort that the run is told to use.
+pub(crate) fn any_store(clock: &ManualClock) -> AnyStore {
+    let time = clock.clone();
+    AnyStore::new(move || time.now_ms())
+}
+
 pub(crate) struct Server {
     pub(crate) router: Router,
     pub(crate) api: &'static Value,
     pub(crate) clock: ManualClock,
     pub(crate) engine: Engine,
-    home: Arc<Mutex<Option<Memory>>>,
+    home: Arc<Mutex<Option<AnyStore>>>,
     fault: Arc<Mutex<Fault>>,
 }
 
 impl Server {
     pub(crate) fn new() -> Self {
-        Self::over(Memory::default(), ManualClock::at(START_MS))
+        let clock = ManualClock::at(START_MS);
+        Self::over(any_store(&clock), clock)
     }
 
-    fn over(store: Memory, clock: ManualClock) -> Self {
+    fn over(store: AnyStore, clock: ManualClock) -> Self {
         let home = Arc::new(Mutex::new(None));
         let fault = Arc::new(Mutex::new(Fault::None));
         let lent = Lent { store: Some(store), home: home.clone(), fault: fault.clone() };

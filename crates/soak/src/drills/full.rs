@@ -29,6 +29,9 @@ pub fn run(given: Given<'_>) -> Outcome {
         refused += fill_one(given, round)?;
         given.bar.inc(1);
     }
+    if refused == 0 {
+        return Err("nobody was refused: the disk was never full".into());
+    }
     Ok(format!(
         "full {} times: {refused} claims refused without a trace, reads went on, work went on after it",
         given.count

@@ -21,7 +21,8 @@ fn e09_a_lost_answer_to_a_commit_is_found() {
     let proxy = Proxy::to(server.port());
     let mut store = Postgres::open(&proxy.url(name_of(&url)), &Options::default()).expect("opens");
     let mut expected = 0;
-    for round in 0..times(50, 2_000) {
+    // Every other one is cut before it reached the database.
+    for round in 0..times(100, 4_000) {
         let item = format!("item-{round}");
         let cut = if round % 2 == 0 { Cut::AfterCommit } else { Cut::BeforeCommit };
         // Every fifth makes a collection: then the head itself is what may not be there.

@@ -41,30 +41,25 @@ pub(crate) struct Told {
     pub(crate) over: AtomicBool,
 }
 
-/// Buyers who share a connection, one after the other.
-pub(crate) struct Buyers {
+/// A buyer, at an address and a connection of its own.
+pub(crate) struct Buyer {
     pub(crate) nginx: Arc<Nginx>,
     pub(crate) told: Arc<Told>,
-    /// The first one's number, and how many there are.
-    pub(crate) first: u64,
-    pub(crate) count: u64,
+    pub(crate) number: u64,
 }
 
-impl Buyers {
+impl Buyer {
     pub(crate) async fn run(self) {
-        let [_, _, high, low] = u32::try_from(self.first).expect("few").to_be_bytes();
+        let [_, _, high, low] = u32::try_from(self.number).expect("few").to_be_bytes();
         let mut line = Line { nginx: self.nginx, from: [127, 1, high, low], stream: None };
-        let names: Vec<_> =
-            (self.first..self.first + self.count).map(|buyer| format!("buyer-{buyer}")).collect();
-        let tokens: Vec<_> = names.iter().map(|name| token(name)).collect();
+        let name = format!("buyer-{}", self.number);
+        let token = token(&name);
         for visit in 0_u64.. {
-            for (nth, (name, token)) in (self.first..).zip(names.iter().zip(&tokens)) {
-                if self.told.over.load(Ordering::SeqCst) && visit > 0 {
-                    return;
-                }
-                let mixed = (nth * 7_919 + visit + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
-                visit_once(&mut line, &self.told, (name, token), (visit, mixed)).await;
+            if self.told.over.load(Ordering::SeqCst) && visit > 0 {
+                return;
             }
+            let mixed = (self.number * 7_919 + visit + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
+            visit_once(&mut line, &self.told, (&name, &token), (visit, mixed)).await;
         }
     }
 }

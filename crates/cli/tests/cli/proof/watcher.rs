@@ -7,16 +7,33 @@ use std::time::{Duration, Instant};
 use futures_util::{SinkExt, StreamExt};
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use super::buyer::token;
+use crate::nginx::{NAME, Nginx};
 
 /// A node that answers nothing for this long is left for another.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Before the next node is tried: as the SDK does, so that those who come back are no storm.
 const PAUSE: Duration = Duration::from_millis(200);
+
+/// Where a watcher connects.
+pub(crate) enum Way {
+    /// To the nodes in turn, beginning with this one.
+    Nodes(Arc<[String]>, usize),
+    /// To nginx, which chooses.
+    Nginx(Arc<Nginx>),
+}
+
+/// Whoever came by way of nginx.
+const SOME_NODE: usize = usize::MAX;
+
+/// A socket's bytes, plain or not.
+trait Bytes: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Bytes for T {}
 
 /// What was seen, and by way of which node.
 #[derive(Default)]
@@ -30,20 +47,29 @@ pub(crate) struct Seen {
 
 pub(crate) type Shared = Arc<Mutex<Seen>>;
 
-/// Watches from the first event on, beginning with a node, until it is dropped.
-pub(crate) async fn watch(urls: Arc<[String]>, first: usize, seen: Shared) {
+/// Watches from the first event on, until it is dropped.
+pub(crate) async fn watch(way: Way, seen: Shared) {
     let bearer = format!("Bearer {}", token("watcher"));
-    for (tries, node) in (0..urls.len()).cycle().skip(first).enumerate() {
+    for tries in 0.. {
         if tries > 0 {
             let _ = timeout(PAUSE, pending::<()>()).await;
         }
+        let (node, address) = match &way {
+            Way::Nodes(urls, first) => {
+                let node = (first + tries) % urls.len();
+                (node, urls[node].trim_start_matches("http://"))
+            }
+            Way::Nginx(_) => (SOME_NODE, NAME),
+        };
         let since = seen.lock().events.last().map_or(0, |event| event["seq"].as_u64().expect("a number"));
-        let address = urls[node].trim_start_matches("http://");
         let url = format!("ws://{address}/v1/collections/ticket/hall/ws?since={since}&epoch=1");
         let mut request = url.into_client_request().expect("a request");
         request.headers_mut().insert("authorization", bearer.parse().expect("a header"));
         let opened = async {
-            let stream = tokio::net::TcpStream::connect(address).await.ok()?;
+            let stream: Box<dyn Bytes> = match &way {
+                Way::Nodes(..) => Box::new(tokio::net::TcpStream::connect(address).await.ok()?),
+                Way::Nginx(nginx) => Box::new(nginx.connect([127, 0, 0, 1]).await),
+            };
             Some(tokio_tungstenite::client_async(request, stream).await.ok()?.0)
         };
         let Ok(Some(mut socket)) = timeout(PATIENCE, opened).await else { continue };

@@ -12,10 +12,9 @@ use tenure_engine::{Engine, ManualClock, Options};
 use tenure_server::App;
 use tenure_server::gateway::fake::{API_KEY, FakeGateway, MERCHANT_ID};
 use tenure_server::gateway::{PowerTranz, PowerTranzSettings};
-use tenure_store::memory::Memory;
 
 use super::browser::{encode, form, post};
-use crate::server::{Call, Reply, START_MS, Server};
+use crate::server::{Call, Reply, START_MS, Server, any_store};
 
 pub(crate) const APPROVED: &str = "4012 0000 0002 0071";
 pub(crate) const PUBLIC_URL: &str = "https://rifa.example";
@@ -42,7 +41,7 @@ pub(crate) fn connector(fake: &FakeGateway) -> PowerTranz {
 impl Shop {
     pub(crate) async fn new() -> Self {
         let clock = ManualClock::at(START_MS);
-        let engine = Engine::start(Memory::default(), clock.clone(), Options::default()).expect("starts");
+        let engine = Engine::start(any_store(&clock), clock.clone(), Options::default()).expect("starts");
         let fake = FakeGateway::start().await.expect("starts");
         let folder = tempfile::tempdir().expect("a folder");
         let shop = Self::around(engine, clock, fake, folder);
