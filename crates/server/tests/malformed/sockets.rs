@@ -16,8 +16,8 @@ use crate::spoil::json;
 use crate::wire::{Running, SOON, UPGRADE, heard, upgrade};
 use crate::world::{ADMIN, Known, state};
 
-const MESSAGES: usize = 2_000;
-const FRAMES: usize = 200;
+const MESSAGES: usize = 10_000;
+const FRAMES: usize = 10_000;
 
 type Socket = WebSocketStream<TcpStream>;
 
@@ -63,7 +63,7 @@ fn commands(known: &Known) -> [Value; 5] {
 
 /// E9, R13
 #[tokio::test]
-async fn r13_two_thousand_spoiled_messages_are_refused_and_change_nothing() {
+async fn r13_ten_thousand_spoiled_messages_are_refused_and_change_nothing() {
     let server = Running::start().await;
     let before = state(&server.engine);
     let mut random = Random(17);

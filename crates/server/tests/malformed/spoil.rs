@@ -322,6 +322,8 @@ fn path(request: &mut Spoiled, template: &Template, random: &mut Random) -> &'st
         6 => format!("{path}%00"),
         _ => path.to_uppercase(),
     };
+    // By this one a page is meant, and whoever types it is led there.
+    let spoiled = if spoiled == "/docs/" { "/docs//".to_owned() } else { spoiled };
     request.target = target(&spoiled, &query_of(template));
     "a wrong path"
 }

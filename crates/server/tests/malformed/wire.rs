@@ -17,8 +17,8 @@ use crate::spoil::{Spoiled, spoil};
 use crate::templates::templates;
 use crate::world::{ADMIN, Known, SERVER_SECRET, engine, furnish, state};
 
-const HEADS: usize = 1_500;
-const UPGRADES: usize = 300;
+const HEADS: usize = 10_000;
+const UPGRADES: usize = 10_000;
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 /// A server on a port of its own, with something to lose.

@@ -48,7 +48,9 @@ async fn figures_are_in_prometheus_form() {
     let reply = world.send("GET", "/metrics", &[], "").await;
     assert!(reply.header("content-type").starts_with("text/plain; version=0.0.4"));
     lint(&reply.text);
-    promtool(&reply.text);
+    if let Some((is_well, said)) = promtool(&["check", "metrics"], &reply.text) {
+        assert!(is_well && said.is_empty(), "{said}");
+    }
     let has = |line: &str| {
         assert!(reply.text.lines().any(|found| found.starts_with(line)), "{line} in {}", reply.text);
     };
@@ -66,20 +68,31 @@ async fn figures_are_in_prometheus_form() {
     has("# HELP tenure_commit_seconds ");
 }
 
-/// `promtool check metrics`, where the machine has it or the test command has fetched it.
-fn promtool(page: &str) {
+#[test]
+fn the_sample_alerts_are_rules_that_prometheus_takes() {
+    let rules = include_str!("../../../../deploy/prometheus/tenure.rules.yml");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), rules).unwrap();
+    let Some((is_well, said)) = promtool(&["check", "rules", file.path().to_str().unwrap()], "") else {
+        return;
+    };
+    assert!(is_well && said.contains("SUCCESS"), "{said}");
+}
+
+/// What `promtool` says, where the machine has it or the test command has fetched it.
+fn promtool(arguments: &[&str], page: &str) -> Option<(bool, String)> {
     let fetched = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../tools/prometheus/usr/bin/promtool");
     let program = if fetched.is_file() { fetched } else { PathBuf::from("promtool") };
     let mut command = Command::new(program);
-    command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let Ok(mut child) = command.spawn() else {
-        println!("promtool is not here: only our own look at the figures was taken");
-        return;
+        println!("promtool is not here: only our own look was taken");
+        return None;
     };
     child.stdin.take().unwrap().write_all(page.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.is_empty(), "{}: {said}", output.status);
+    Some((output.status.success(), said.into_owned()))
 }
 
 /// What `promtool check metrics` looks for, as far as it concerns us.
