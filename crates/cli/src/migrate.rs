@@ -163,5 +163,6 @@ fn name(step: Step) -> &'static str {
         Step::Examining => "examining the source",
         Step::Copying => "copying",
         Step::Verifying => "verifying the copy",
+        Step::Finishing => "finishing",
     }
 }

@@ -24,8 +24,10 @@ use super::tenure::{Claims, Tenure};
 const SHIM: &str = include_str!("sync_delay.c");
 /// Connections along which scaling is drawn.
 const SCALE: [usize; 5] = [1, 4, 16, 64, 256];
-/// Microseconds that a sync takes longer.
-const DELAYS: [u64; 3] = [100, 1_000, 5_000];
+/// Microseconds that a sync takes longer; the first are next to none.
+const DELAYS: [u64; 4] = [10, 100, 1_000, 5_000];
+/// A measurement that is not over by then, beyond its time, never will be.
+const HANGS: Duration = Duration::from_mins(1);
 /// Items in PostgreSQL's tables: a share for each of the most callers.
 const ROWS: u64 = 300_000;
 /// Who is drawn beside Tenure where something is changed step by step.
@@ -52,9 +54,9 @@ pub(crate) fn run(options: &Options) -> Result<Table> {
     };
     let peers = run.start(&place, "main")?;
     run.main(&peers)?;
-    run.half_load(&peers)?;
+    run.half_load(&peers);
     if !options.main_only {
-        run.scaling(&peers)?;
+        run.scaling(&peers);
         run.held(&peers)?;
         drop(peers);
         run.slow_disk(place)?;
@@ -93,8 +95,12 @@ impl Run<'_> {
     ) -> Result<Measured> {
         quiet::wait();
         LocalSet::new().block_on(&self.one, async {
-            let callers = peers.callers(design, connections, (per_claim, round)).await?;
-            drive(callers, self.time, pace).await
+            let measured = async {
+                let callers = peers.callers(design, connections, (per_claim, round)).await?;
+                drive(callers, self.time, pace).await
+            };
+            let late = |_| "it does not answer any more";
+            tokio::time::timeout(self.time + HANGS, measured).await.map_err(late)?
         })
     }
 
@@ -107,18 +113,24 @@ impl Run<'_> {
         Ok(measured)
     }
 
+    /// What could not be measured is named and left out: the others are not in vain.
     fn note(
         &mut self,
         cell: (&'static str, Design, u64),
         at: u64,
         connections: usize,
         round: u16,
-        measured: &Measured,
+        measured: Result<Measured>,
     ) {
         let (part, design, per_claim) = cell;
         let design = design.name(per_claim);
-        let line = Line { part, design, at, connections, per_claim, round, rate: 0.0, ms: [0.0; 5] };
-        self.table.0.push(line.measured(measured));
+        match measured {
+            Ok(measured) => {
+                let line = Line { part, design, at, connections, per_claim, round, rate: 0.0, ms: [0.0; 5] };
+                self.table.0.push(line.measured(&measured));
+            }
+            Err(error) => eprintln!("{part}, round {round}, without {design}: {error}"),
+        }
     }
 
     fn main(&mut self, peers: &Peers) -> Result {
@@ -131,16 +143,16 @@ impl Run<'_> {
         for round in 0..self.options.rounds {
             for (design, per_claim) in &cells {
                 let measured = if let (Design::RowLocks, Some(rows)) = (design, &rows) {
-                    self.transactions(rows, connections, *per_claim)?
+                    self.transactions(rows, connections, *per_claim)
                 } else {
-                    self.closed(peers, (*design, *per_claim, round), connections, None)?
+                    self.closed(peers, (*design, *per_claim, round), connections, None)
                 };
                 self.note(
                     ("throughput", *design, *per_claim),
                     connections as u64,
                     connections,
                     round,
-                    &measured,
+                    measured,
                 );
                 progress.inc(1);
             }
@@ -150,7 +162,7 @@ impl Run<'_> {
     }
 
     /// Each at half of what it can do.
-    fn half_load(&mut self, peers: &Peers) -> Result {
+    fn half_load(&mut self, peers: &Peers) {
         let connections = usize::from(self.options.connections);
         let designs = [Design::Http, Design::Redis(Fsync::Always, How::OneByOne)];
         let designs: Vec<_> = designs.into_iter().filter(|design| peers.has(*design)).collect();
@@ -161,35 +173,35 @@ impl Run<'_> {
                 let Some((rate, _)) = self.table.rate("throughput", &name, connections as u64) else {
                     continue;
                 };
-                let measured = self.closed(peers, (*design, 1, round), connections, Some(rate / 2.0))?;
-                self.note(("half load", *design, 1), connections as u64, connections, round, &measured);
+                let measured = self.closed(peers, (*design, 1, round), connections, Some(rate / 2.0));
+                self.note(("half load", *design, 1), connections as u64, connections, round, measured);
                 progress.inc(1);
             }
         }
         progress.finish_and_clear();
-        Ok(())
     }
 
-    fn scaling(&mut self, peers: &Peers) -> Result {
+    fn scaling(&mut self, peers: &Peers) {
         let designs: Vec<_> = DRAWN.into_iter().filter(|design| peers.has(*design)).collect();
-        let progress = bar("scaling", (designs.len() * SCALE.len()) as u64);
-        for connections in SCALE {
-            for design in &designs {
-                let measured = self.once(peers, *design, connections)?;
-                self.note(("scaling", *design, 1), connections as u64, connections, 0, &measured);
-                progress.inc(1);
+        let progress = bar("scaling", (designs.len() * SCALE.len()) as u64 * u64::from(self.options.rounds));
+        for round in 0..self.options.rounds {
+            for connections in SCALE {
+                for design in &designs {
+                    let measured = self.once(peers, *design, connections, round);
+                    self.note(("scaling", *design, 1), connections as u64, connections, round, measured);
+                    progress.inc(1);
+                }
             }
         }
         progress.finish_and_clear();
-        Ok(())
     }
 
-    fn once(&self, peers: &Peers, design: Design, connections: usize) -> Result<Measured> {
+    fn once(&self, peers: &Peers, design: Design, connections: usize, round: u16) -> Result<Measured> {
         if design == Design::RowLocks {
             let rows = self.row_locks(peers, connections)?.ok_or("no PostgreSQL")?;
             return self.transactions(&rows, connections, 1);
         }
-        self.closed(peers, (design, 1, 0), connections, None)
+        self.closed(peers, (design, 1, round), connections, None)
     }
 
     /// What more and more held items cost those who claim others.
@@ -203,8 +215,12 @@ impl Run<'_> {
             for design in &designs {
                 let fill = self.fill(peers, *design, held..step, &progress);
                 LocalSet::new().block_on(&self.one, fill)?;
-                let measured = self.once(peers, *design, connections)?;
-                self.note(("held items", *design, 1), step, connections, 0, &measured);
+            }
+            for round in 0..self.options.rounds {
+                for design in &designs {
+                    let measured = self.once(peers, *design, connections, round);
+                    self.note(("held items", *design, 1), step, connections, round, measured);
+                }
             }
             held = step;
             step *= 10;
@@ -243,14 +259,17 @@ impl Run<'_> {
             return Ok(());
         };
         let connections = usize::from(self.options.connections);
-        let progress = bar("slower disk", (DELAYS.len() * DRAWN.len()) as u64);
+        let rounds = self.options.rounds;
+        let progress = bar("slower disk", (DELAYS.len() * DRAWN.len()) as u64 * u64::from(rounds));
         for delay in DELAYS {
             place.shim = Some((shim.clone(), delay));
             let peers = self.start(&place, &format!("delay-{delay}"))?;
-            for design in DRAWN.into_iter().filter(|design| peers.has(*design)) {
-                let measured = self.once(&peers, design, connections)?;
-                self.note(("slower disk", design, 1), delay, connections, 0, &measured);
-                progress.inc(1);
+            for round in 0..rounds {
+                for design in DRAWN.into_iter().filter(|design| peers.has(*design)) {
+                    let measured = self.once(&peers, design, connections, round);
+                    self.note(("slower disk", design, 1), delay, connections, round, measured);
+                    progress.inc(1);
+                }
             }
         }
         progress.finish_and_clear();

@@ -197,7 +197,8 @@ fn setup(options: &Options) -> String {
         out,
         "\n{connections} connections, {rounds} rounds of {millis} ms each, up to {held} held items. Everything runs on \
          this one machine, the generator too: one thread of it for whoever is spoken to by hand, two for PostgreSQL's \
-         library. Repeat it with `cargo xtask bench`."
+         library. Repeat it with `cargo xtask bench --connections {connections} --millis {millis} --rounds {rounds} --held \
+         {held}`."
     );
     out
 }

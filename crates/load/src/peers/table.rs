@@ -56,8 +56,11 @@ impl Table {
 
     /// The ratio of two designs, taken round by round: what is compared shares the machine's mood.
     pub(crate) fn ratio(&self, part: &str, ours: &str, theirs: &str, at: u64) -> Option<f64> {
-        let (ours, theirs) = (self.rates(part, ours, at), self.rates(part, theirs, at));
-        let ratios: Vec<f64> = ours.iter().zip(&theirs).map(|(one, other)| one / other).collect();
+        let ratios = self.rounds(part, ours, at).filter_map(|line| {
+            let other = self.rounds(part, theirs, at).find(|other| other.round == line.round)?;
+            Some(line.rate / other.rate)
+        });
+        let ratios: Vec<f64> = ratios.collect();
         (!ratios.is_empty()).then(|| median(ratios))
     }
 

@@ -58,6 +58,8 @@ pub enum Step {
     Copying,
     /// The target is examined.
     Verifying,
+    /// The source is marked as moved; the target is about to be what is served.
+    Finishing,
 }
 
 /// Told how many rows are done, out of how many.
@@ -209,6 +211,7 @@ pub fn migrate(from: &Place, to: &Place, progress: &mut Progress<'_>) -> Result<
     if about.mark.is_none() {
         source.mark(&Mark::Moved { target: target.id().to_owned(), to: target.label().to_owned() })?;
     }
+    progress(Step::Finishing, total, total);
     target.finish()?;
     Ok(found.moved(target.is_resumed()))
 }

@@ -202,6 +202,48 @@ fn stop_and_go(from: &Place, to: &Place, between: impl Fn()) -> usize {
     unreachable!("it ends")
 }
 
+/// Stopped at its end: there may be none to serve for a while, never two, and the same command again finishes it.
+#[test]
+fn r26_a_move_that_stops_at_its_end_is_taken_up_again() {
+    let places = Places::new();
+    for stop in [Step::Verifying, Step::Finishing] {
+        let (dir, url) = (places.folder(), Server::shared().database());
+        fill(&dir);
+        let back = places.folder();
+        let opens_folder = |dir: &Path| Embedded::open(dir, &embedded::Options::default()).map(drop);
+        let opens_database = || Postgres::open(&url, &Options::default()).map(drop);
+        let stopped = |from: &Place, to: &Place| {
+            let moved = catch_unwind(AssertUnwindSafe(|| {
+                migrate(from, to, &mut |step, _, _| assert!(step != stop, "stopped here"))
+            }));
+            if let Ok(moved) = moved {
+                panic!("{stop:?} was never reached: {moved:?}");
+            }
+        };
+        let is_served = stop == Step::Verifying;
+        stopped(&folder(&dir), &database(&url));
+        assert!(opens_database().is_err(), "{stop:?}");
+        // To be served changes a folder, and then it is copied anew: that is another test's.
+        if !is_served {
+            assert!(opens_folder(&dir).is_err(), "{stop:?}");
+        }
+        assert!(go(&folder(&dir), &database(&url)).expect("moves").resumed, "{stop:?}");
+        assert!(opens_folder(&dir).is_err(), "{stop:?}: it is served elsewhere");
+        let there = in_database(&url);
+        let events = crate::support::checked_events(&*there.reader(), &key("lock/a")).len();
+        drop(there);
+        stopped(&database(&url), &folder(&back));
+        assert!(opens_folder(&back).is_err(), "{stop:?}");
+        if !is_served {
+            assert!(opens_database().is_err(), "{stop:?}");
+        }
+        assert!(go(&database(&url), &folder(&back)).expect("moves").resumed, "{stop:?}");
+        assert!(opens_database().is_err(), "{stop:?}: it is served elsewhere");
+        let reader = in_folder(&back).reader();
+        assert_eq!(crate::support::checked_events(&*reader, &key("lock/a")).len(), events);
+    }
+}
+
 #[test]
 fn r26_what_a_copy_lost_is_found_before_it_is_served() {
     let places = Places::new();

@@ -180,6 +180,48 @@ fn e09_a_lock_that_is_not_let_go_of_is_not_waited_for_for_ever() {
     assert_eq!(checked_events(&*hasty.reader(), &key("lock/a")).len(), 4);
 }
 
+/// A node that is stuck with a collection in its hands is thrown out by the database; the next one goes on, and what the
+/// stuck one decided is not written.
+#[test]
+fn e09_a_node_that_is_stuck_lets_go_of_its_locks() {
+    let url = Server::shared().database();
+    let options = Options { lock_ms: 300, resolve_ms: 3_000, ..Options::default() };
+    let mut stuck = Postgres::open(&url, &options).expect("opens");
+    run(&mut stuck, &[acquire("lock/a", "ana", &["one"])]).expect("commits");
+    let mut other = Postgres::open(&url, &Options::default()).expect("opens");
+    let outcome = run_with(&mut stuck, &[acquire("lock/a", "ana", &["two"])], || {
+        // It waits for the lock, longer than the stuck one may sit on it.
+        run(&mut other, &[acquire("lock/a", "ben", &["two"])]).expect("the lock is let go of");
+    });
+    let error = outcome.expect_err("it was thrown out");
+    assert!(!error.is_fatal(), "{error}");
+    let events = checked_events(&*other.reader(), &key("lock/a"));
+    assert_eq!(events.len(), 3, "the collection, and a grant for each of two");
+    run(&mut stuck, &[acquire("lock/a", "ana", &["three"])]).expect("and it comes back");
+}
+
+/// A statement that takes too long is ended, and what it belonged to has not happened.
+#[test]
+fn e09_a_statement_that_takes_too_long_is_ended() {
+    let server = Server::shared();
+    let url = server.database();
+    let options = Options { statement_ms: 200, resolve_ms: 3_000, ..Options::default() };
+    let mut store = Postgres::open(&url, &options).expect("opens");
+    let name = url.rsplit('/').next().expect("a name");
+    server.run(
+        name,
+        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); RETURN new; END $$; \
+         CREATE TRIGGER slow BEFORE INSERT ON tenure.batches FOR EACH ROW EXECUTE FUNCTION slow()",
+    );
+    let begun = std::time::Instant::now();
+    let error = run(&mut store, &[acquire("lock/a", "ana", &["one"])]).expect_err("it was ended");
+    assert!(!error.is_fatal() && !matches!(error, Error::Unknown { .. }), "{error}");
+    assert!(begun.elapsed() < std::time::Duration::from_secs(10), "{:?}", begun.elapsed());
+    server.run(name, "DROP TRIGGER slow ON tenure.batches");
+    run(&mut store, &[acquire("lock/a", "ana", &["one"])]).expect("and then it is done");
+    assert_eq!(checked_events(&*store.reader(), &key("lock/a")).len(), 2, "once");
+}
+
 /// Time is the database's, and in a collection it never runs back, whatever that clock does.
 #[test]
 fn e09_a_collections_time_goes_on_from_what_was_committed() {
