@@ -5,27 +5,15 @@ use std::process::Command;
 use crate::cargo::{self, Workspace};
 use crate::server;
 
-/// A part of a soak that is no drill of the real server.
-#[derive(Clone, Copy, Debug)]
-struct Part {
-    name: &'static str,
-    /// Cargo's arguments. Its tests see `TENURE_SOAK`.
-    arguments: &'static [&'static str],
-}
-
-/// Each with the numbers that it takes there.
+/// The parts that are no drills of the real server, with cargo's arguments. Tests see `TENURE_SOAK`.
 #[rustfmt::skip] // One line each reads as the table that it is.
-const PARTS: &[Part] = &[
-    part("crashes", &["test", "--locked", "--package", "tenure-store", "--test", "crash"]),
-    part("commits", &["test", "--locked", "--package", "tenure-store", "--test", "postgres", "lost::"]),
-    part("buyers", &["test", "--locked", "--package", "tenure-cli", "--test", "cli", "e09_r20_", "--", "--nocapture"]),
-    part("inputs", &["run", "--release", "--locked", "--package", "tenure-fuzz", "--", "--inputs", "10000000"]),
-    part("seeds", &["run", "--profile", "sim", "--locked", "--package", "tenure-sim", "--", "--seeds", "100000"]),
+const PARTS: &[(&str, &[&str])] = &[
+    ("crashes", &["test", "--locked", "--package", "tenure-store", "--test", "crash"]),
+    ("commits", &["test", "--locked", "--package", "tenure-store", "--test", "postgres", "lost::"]),
+    ("buyers", &["test", "--locked", "--package", "tenure-cli", "--test", "cli", "e09_r20_", "--", "--nocapture"]),
+    ("inputs", &["run", "--release", "--locked", "--package", "tenure-fuzz", "--", "--inputs", "10000000"]),
+    ("seeds", &["run", "--profile", "sim", "--locked", "--package", "tenure-sim", "--", "--seeds", "100000"]),
 ];
-
-const fn part(name: &'static str, arguments: &'static [&'static str]) -> Part {
-    Part { name, arguments }
-}
 
 /// A few of each drill, against the server that the tests built.
 pub fn short(workspace: &Workspace) -> Result<(), String> {
@@ -38,15 +26,15 @@ pub fn short(workspace: &Workspace) -> Result<(), String> {
 /// Hours of it: all drills, in release, and every other part; or only what is named.
 pub fn long(workspace: &Workspace, names: &[&str]) -> Result<(), String> {
     let (parts, drills): (Vec<&str>, Vec<&str>) =
-        names.iter().partition(|name| PARTS.iter().any(|part| part.name == **name));
+        names.iter().partition(|name| PARTS.iter().any(|(part, _)| part == *name));
     if names.is_empty() || !drills.is_empty() {
         drill(workspace, &drills)?;
     }
-    for part in PARTS.iter().filter(|part| names.is_empty() || parts.contains(&part.name)) {
-        println!("\n── {} ──", part.name);
-        let mut command = cargo::cargo(part.arguments);
+    for (part, arguments) in PARTS.iter().filter(|(part, _)| names.is_empty() || parts.contains(part)) {
+        println!("\n── {part} ──");
+        let mut command = cargo::cargo(arguments);
         command.env("TENURE_SOAK", "1");
-        cargo::run_command(command, &format!("TENURE_SOAK=1 cargo {}", part.arguments.join(" ")))?;
+        cargo::run_command(command, &format!("TENURE_SOAK=1 cargo {}", arguments.join(" ")))?;
     }
     Ok(())
 }

@@ -95,20 +95,24 @@ impl Run<'_> {
     ) -> Result<Measured> {
         quiet::wait();
         LocalSet::new().block_on(&self.one, async {
-            let measured = async {
+            self.in_time(async {
                 let callers = peers.callers(design, connections, (per_claim, round)).await?;
                 drive(callers, self.time, pace).await
-            };
-            let late = |_| "it does not answer any more";
-            tokio::time::timeout(self.time + HANGS, measured).await.map_err(late)?
+            })
+            .await
         })
+    }
+
+    async fn in_time(&self, measured: impl Future<Output = Result<Measured>>) -> Result<Measured> {
+        let late = |_| "it does not answer any more";
+        tokio::time::timeout(self.time + HANGS, measured).await.map_err(late)?
     }
 
     /// A transaction is half a cycle, which is what everything is counted in.
     fn transactions(&self, rows: &RowLocks, in_flight: usize, per_claim: u64) -> Result<Measured> {
         quiet::wait();
         let load = Load { in_flight, per_claim: usize::try_from(per_claim)?, time: self.time };
-        let mut measured = self.two.block_on(rows.run(load, Sent::OneByOne))?;
+        let mut measured = self.two.block_on(self.in_time(rows.run(load, Sent::OneByOne)))?;
         measured.commands /= 2;
         Ok(measured)
     }

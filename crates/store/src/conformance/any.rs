@@ -24,7 +24,7 @@ pub fn rounds(in_memory: usize) -> usize {
 }
 
 /// The variable that asks for as often as takes minutes: `cargo xtask soak` sets it.
-pub const SOAK: &str = "TENURE_SOAK";
+const SOAK: &str = "TENURE_SOAK";
 
 /// How often: so many times in the test command, so many in a soak.
 pub fn times(in_tests: u64, in_a_soak: u64) -> u64 {

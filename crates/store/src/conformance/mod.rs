@@ -13,7 +13,7 @@ mod harness;
 mod proxy;
 mod server;
 
-pub use any::{AnyStore, AnyView, SOAK, TEST_STORE, is_over_postgres, rounds, times};
+pub use any::{AnyStore, AnyView, TEST_STORE, is_over_postgres, rounds, times};
 pub use compare::readers as assert_same;
 pub use harness::{Harness, Outcome, Overlay, command, key, wants_of};
 pub use proxy::{Asked, Cut, Proxy};

@@ -175,9 +175,8 @@ async fn outlive_whatever_breaks() {
     until("they go on elsewhere", || of_the_killed.iter().zip(&before).all(is_back)).await;
     let took = killed_at.elapsed();
     assert!(took < ELSEWHERE, "{took:?}");
-    let asked_at = Instant::now();
     progress(&told, 1, "after a node was killed").await;
-    assert!(asked_at.elapsed() < ELSEWHERE, "buyers: {:?}", asked_at.elapsed());
+    assert!(killed_at.elapsed() < ELSEWHERE, "buyers: {:?}", killed_at.elapsed());
     progress(&told, 200, "after it").await;
     println!(
         "{:?}: {} watchers of the killed node went on within {took:?}",
