@@ -70,6 +70,27 @@ export function codeOf(markdown) {
   return [...proseOf(markdown).matchAll(/`([^`\n]+)`/g)].map(([, code]) => code);
 }
 
+/** Inline code, and the lines of shell. */
+export function linesOf(markdown) {
+  const blocks = blocksOf(markdown).filter(({ language }) => language === 'sh').map(({ text }) => text);
+  return [...codeOf(markdown), ...blocks.join('').replaceAll('\\\n', ' ').split('\n')];
+}
+
+const COMMAND = /(?:^|[\s(])(?:tenure|cargo run --release --) ([a-z].*)/;
+
+/**
+ * The words behind `tenure` in a line, up to whatever is the shell's or another program's.
+ *
+ * @returns {string[] | null}
+ */
+export function commandOf(line) {
+  const [, rest] = COMMAND.exec(line.split(' #')[0]) ?? [];
+  if (rest === undefined) return null;
+  const words = rest.match(/"[^"]*"|'[^']*'|[^\s;|&<>()]+|\S/g);
+  const end = words.findIndex((word) => word === '--' || /^[;|&<>()]/.test(word));
+  return words.slice(0, end < 0 ? undefined : end).map((word) => word.replace(/^(["'])(.*)\1$/, '$2'));
+}
+
 /**
  * Whether what was shown has these lines, in their order; `…` stands for anything within a line.
  *

@@ -1,13 +1,16 @@
 // Does what the documentation says. For each document, in order:
 //
 //   sh run              run in one shell that stays open; a command that fails fails the document
+//   sh run stopped      the server in the second terminal is stopped first
+//   sh run fails        it is the document's point that this fails
 //   sh serve            run in a second terminal; the server that ran there is stopped first
-//   sh skip why         not run, for a stated reason; only its syntax is looked at
+//   sh skip why         not run, for a stated reason; only its syntax is looked at, and the flags of `tenure`
 //   text shows          the block before must have shown these lines, `…` for anything
 //   … file=name         saved under this name first
 //
 // A shell block without one of these marks is refused. Every other language is at least parsed.
 //
+//   cargo test --workspace --no-run
 //   TENURE_BIN=target/debug/tenure node --test docs/test/docs.test.mjs
 
 import assert from 'node:assert/strict';
@@ -17,7 +20,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
-import { anchorsOf, blocksOf, codeOf, linksOf, missingFrom } from './blocks.mjs';
+import { anchorsOf, blocksOf, commandOf, linesOf, linksOf, missingFrom } from './blocks.mjs';
 import { PARSERS, SKIPPED, configuration, shell, sql } from './parse.mjs';
 import { Reader } from './reader.mjs';
 
@@ -87,7 +90,9 @@ for (const path of documents) {
         // What only this block says must not be the next server's configuration.
         if (block.language === 'toml' && !block.marks.has('file')) await reader.forget(name);
         if (block.marks.has('serve')) shown = await told(where, reader.serve(block.text));
-        if (block.marks.has('run')) shown = await told(where, reader.run(block.text));
+        if (block.marks.has('stopped')) await reader.stopServer();
+        const fails = block.marks.has('fails');
+        if (block.marks.has('run')) shown = await told(where, reader.run(block.text, { fails }));
         if (block.marks.has('shows')) {
           const missing = missingFrom(shown, block.text);
           assert.equal(missing, null, `${where}: “${missing}” was not shown; this was:\n${shown.slice(-3_000)}`);
@@ -108,16 +113,17 @@ async function told(where, doing) {
   }
 }
 
-test('every command of tenure that a document mentions is one', () => {
+test('every command of tenure that a document mentions is one, with its flags', () => {
   const known = new Map();
   for (const path of documents) {
-    const markdown = read(path);
-    const lines = blocksOf(markdown).filter(({ language }) => language === 'sh').map(({ text }) => text);
-    for (const code of [...codeOf(markdown), ...lines.join('\n').split('\n')]) {
-      const [, command] = /(?:^|\s)tenure ([a-z]+)/.exec(code.split('#')[0]) ?? [];
-      if (command === undefined) continue;
-      if (!known.has(command)) known.set(command, spawnSync(program, [command, '--help']).status === 0);
-      assert.ok(known.get(command), `${path}: tenure ${command} in “${code}”`);
+    for (const code of linesOf(read(path))) {
+      const words = commandOf(code);
+      if (words === null) continue;
+      const command = words.join(' ');
+      // Help is given only where all that stands before it is understood.
+      if (!known.has(command)) known.set(command, spawnSync(program, [...words, '--help'], { encoding: 'utf8' }));
+      const { status, stderr } = known.get(command);
+      assert.equal(status, 0, `${path}: tenure ${command} in “${code}”: ${stderr}`);
     }
   }
 });
@@ -131,8 +137,13 @@ test('every test that a document names is one', () => {
     }
   }
   for (const path of documents) {
-    for (const code of codeOf(read(path))) {
+    for (const code of linesOf(read(path))) {
       const [, crate] = /^cargo test -p tenure-([a-z]+)/.exec(code) ?? [];
+      const [, file] = / --test ([a-z]+)/.exec(code) ?? [];
+      if (crate && file) {
+        const places = [`crates/${crate}/tests/${file}.rs`, `crates/${crate}/tests/${file}/main.rs`];
+        assert.ok(places.some((place) => sources.includes(place)), `${path}: there is no test ${file} in ${crate}`);
+      }
       // Long names with many words are tests'; `cargo test` may also name a whole file of them.
       const name = crate ? code.split(' ').at(-1) : code;
       if (!/^[a-z0-9]+(_[a-z0-9]+){5,}$/.test(name)) continue;

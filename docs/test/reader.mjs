@@ -1,16 +1,33 @@
 // A reader who does what a document says: a folder, a shell that stays open, a server in a second terminal.
 //
-// The folder has a clone of the repository as `tenure/`; programs that a document calls are on the PATH. Two
-// things are changed in a block: the address 127.0.0.1:8080, for a port that is free, and `tnr_…`, for the key
-// that the server printed.
+// The folder has a clone of the repository as `tenure/`; programs that a document calls are on the PATH. What stands
+// in a block is run, but for this:
+//
+//   127.0.0.1:8080, https://rifa.example/    the server, on a port that is free
+//   tnr_…                                    the key that it printed
+//   postgres://tenure:…@db.example/tenure    a PostgreSQL of the test's own; in each block a new, empty database
+//   redis://:password@redis.example:6379     a Redis of the test's own
+//   /etc/tenure, /var/lib/tenure, …          folders of the test's own
+//   cargo run --release -p tenure-sim --     the simulator as it was built for the tests
+//   tenure bench store                       a fraction of its measurements
 
 import { spawn } from 'node:child_process';
-import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
+import { Servers } from './servers.mjs';
+
 const ADDRESS = '127.0.0.1:8080';
+const SITE = 'https://rifa.example/';
+const DATABASE = 'postgres://tenure:…@db.example/tenure';
+const REDIS = 'redis://:password@redis.example:6379';
+const MACHINE = /\/(etc|var\/lib|var\/backups)\/tenure\b/g;
+const SIMULATOR = 'cargo run --release -p tenure-sim --';
+const BENCH = /tenure bench store\b/g;
+/** Seconds instead of minutes: the least that it takes. */
+const BRIEFLY = '--collections 1 --items 5120 --millis 20 --rounds 1 --events 10';
 /** A block that takes longer hangs. */
 const BLOCK_MS = 60_000;
 /** A debug build fills its demonstration meanwhile. */
@@ -40,10 +57,13 @@ export class Reader {
     // On the PATH as `tenure`, whatever the file is called.
     const programs = await mkdtemp(join(tmpdir(), 'tenure-docs-bin-'));
     await symlink(program, join(programs, 'tenure'));
-    return new Reader(folder, programs, `127.0.0.1:${await freePort()}`);
+    // Where a document links what lies elsewhere on a machine.
+    await mkdir(join(programs, 'var', 'lib'), { recursive: true });
+    return new Reader(program, folder, programs, `127.0.0.1:${await freePort()}`);
   }
 
-  constructor(folder, programs, address) {
+  constructor(program, folder, programs, address) {
+    this.program = program;
     this.folder = folder;
     this.programs = programs;
     this.address = address;
@@ -58,6 +78,7 @@ export class Reader {
       NO_COLOR: '1',
     };
     this.server = null;
+    this.servers = null;
     this.key = null;
     this.shell = null;
     this.count = 0;
@@ -66,25 +87,29 @@ export class Reader {
   /** Puts a block into a file, as a reader would who was told to save it. */
   async save(name, text) {
     if (!/^[\w.-]+$/.test(name)) throw new Error(`${name} is no plain file name`);
-    await writeFile(join(this.folder, name), this.readdressed(text));
+    await writeFile(join(this.folder, name), await this.readdressed(text));
   }
 
   async forget(name) {
     await rm(join(this.folder, name), { force: true });
   }
 
-  /** Runs a block in the shell that stays open, and gives what it showed. A command that fails is an error. */
-  async run(text) {
+  /**
+   * Runs a block in the shell that stays open, and gives what it showed. A command that fails is an error; where the
+   * block is to fail, that it does not is one.
+   */
+  async run(text, { fails = false } = {}) {
     this.shell ??= this.openShell();
     this.count += 1;
     const file = join(this.programs, `block-${this.count}.sh`);
-    await writeFile(file, this.readdressed(text));
+    await writeFile(file, await this.readdressed(text));
     const { shell } = this;
     shell.shown = '';
-    shell.process.stdin.write(`. '${file}' </dev/null; printf '\\n%s\\n' '${END}'\n`);
+    const doing = fails ? `(. '${file}') </dev/null && exit 1` : `. '${file}' </dev/null`;
+    shell.process.stdin.write(`${doing}; printf '\\n%s\\n' '${END}'\n`);
     await within(BLOCK_MS, 'the block did not end', (resolve, reject) => {
       shell.heard = () => shell.shown.includes(END) && resolve();
-      shell.ended = () => reject(new Error('a command failed'));
+      shell.ended = () => reject(new Error(fails ? 'nothing failed' : 'a command failed'));
       if (shell.process.exitCode !== null) shell.ended();
     }).catch((error) => {
       throw new Error(`${error.message}; it showed:\n${shell.shown.slice(-2_000)}`);
@@ -111,7 +136,7 @@ export class Reader {
   async serve(text) {
     await this.stopServer();
     const options = { cwd: this.folder, env: this.environment, stdio: ['ignore', 'pipe', 'pipe'] };
-    const started = begin(['-eo', 'pipefail', '-c', this.readdressed(text)], options);
+    const started = begin(['-eo', 'pipefail', '-c', await this.readdressed(text)], options);
     this.server = started;
     let shown = '';
     await within(START_MS, 'the server did not start', (resolve, reject) => {
@@ -146,13 +171,25 @@ export class Reader {
   async end() {
     await this.stopServer();
     if (this.shell !== null) signal(this.shell.process, 'SIGKILL');
+    await this.servers?.end();
     await rm(this.folder, { recursive: true, force: true });
     await rm(this.programs, { recursive: true, force: true });
   }
 
-  readdressed(text) {
-    const readdressed = text.replaceAll(ADDRESS, this.address);
-    return this.key === null ? readdressed : readdressed.replaceAll('tnr_…', this.key);
+  async readdressed(text) {
+    let changed = text
+      .replaceAll(ADDRESS, this.address)
+      .replaceAll(SITE, `http://${this.address}/`)
+      .replaceAll(MACHINE, `${this.programs}/$1/tenure`)
+      .replaceAll(SIMULATOR, join(dirname(this.program), 'tenure-sim'))
+      .replaceAll(BENCH, `$& ${BRIEFLY}`);
+    if (this.key !== null) changed = changed.replaceAll('tnr_…', this.key);
+    if (![DATABASE, REDIS].some((address) => changed.includes(address))) return changed;
+    this.servers ??= new Servers(this.program);
+    const database = await within(START_MS, 'PostgreSQL and Redis did not start', (resolve, reject) => {
+      this.servers.database().then(resolve, reject);
+    });
+    return changed.replaceAll(REDIS, await this.servers.redis()).replaceAll(DATABASE, database);
   }
 }
 

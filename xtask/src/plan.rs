@@ -55,7 +55,7 @@ pub const STEPS: &[Step] = &[
     step("web", "types, logic and SDK of what browsers get", Action::Web).needs(&["npm"]),
     step("browser", "people at two browsers come through every page", Action::Browser).needs(&["chromium-headless-shell", "npm"]),
     step("drills", "the server is killed, paused, out of room and under a wrong clock, and keeps its word", Action::Drills).needs(&["faketime"]),
-    step("docs", "every command in the documents works", Action::Docs).needs(&["curl", "jq", "npm", "sqlite3"]),
+    step("docs", "every command in the documents works", Action::Docs).needs(&["curl", "git", "jq", "npm", "pg_ctlcluster", "python3", "redis-server", "sqlite3"]),
     step("package", "a Debian package has what it needs", Action::Package).needs(&["dpkg-deb"]),
     step("deny", "dependencies: bans, licences, sources", Action::Deny),
     cargo("sim", "a thousand seeds satisfy the auditor", &["run", "--profile", "sim", "--locked", "--package", "tenure-sim", "--", "--seeds", "1000"]),

@@ -19,7 +19,7 @@ Stop every server first. What --from or --to leaves out is the database of TENUR
 password stands in a command line:
 
     TENURE_DATABASE_URL=postgres://… tenure migrate --from ./tenure-data   # to the database
-    TENURE_DATABASE_URL=postgres://… tenure migrate --to ./tenure-data     # and back
+    TENURE_DATABASE_URL=postgres://… tenure migrate --to ./tenure-back     # and back
 
 A move that was interrupted goes on when the same command runs again.";
 
