@@ -46,6 +46,9 @@ pub(crate) struct Options {
     /// The most items that are held beside what is measured.
     #[arg(long, default_value_t = 10_000_000)]
     held: u64,
+    /// Sockets that hear every event, of a server of their own.
+    #[arg(long, default_value_t = 10_000)]
+    sockets: u64,
     /// A short look: under two minutes, and less to rely on.
     #[arg(long)]
     quick: bool,
@@ -69,6 +72,7 @@ fn main() -> Result {
     if options.quick {
         options.millis = options.millis.min(500);
         options.held = options.held.min(100_000);
+        options.sockets = options.sockets.min(1_000);
     }
     let table = run::run(&options)?;
     println!("{}", summary::write(&options, &table)?);

@@ -1,12 +1,12 @@
 //! The run: everything is measured once in each round, one after the other.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use tenure_load::row_locks::{Load, RowLocks, Sent};
-use tenure_load::{Measured, Result, quiet};
+use tenure_load::{Measured, Result, memchr, quiet};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
@@ -17,7 +17,7 @@ use super::etcd::Etcd;
 use super::place::Place;
 use super::postgres::Postgres;
 use super::redis::{How, Locks, Redis};
-use super::table::{Line, Table};
+use super::table::{Line, QUANTILES, Table};
 use super::tenure::{Claims, Tenure};
 
 /// The shim that slows syncs down, compiled where it is used.
@@ -28,6 +28,10 @@ const SCALE: [usize; 5] = [1, 4, 16, 64, 256];
 const DELAYS: [u64; 4] = [10, 100, 1_000, 5_000];
 /// A measurement that is not over by then, beyond its time, never will be.
 const HANGS: Duration = Duration::from_mins(1);
+/// What Tenure's main part leaves behind is folded by then, on any machine that is worth measuring.
+const SETTLES_MAX: Duration = Duration::from_mins(2);
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_millis(100);
 /// Items in PostgreSQL's tables: a share for each of the most callers.
 const ROWS: u64 = 300_000;
 /// Who is drawn beside Tenure where something is changed step by step.
@@ -54,11 +58,13 @@ pub(crate) fn run(options: &Options) -> Result<Table> {
     };
     let peers = run.start(&place, "main")?;
     run.main(&peers)?;
+    run.settle(&peers);
     run.half_load(&peers);
     if !options.main_only {
         run.scaling(&peers);
         run.held(&peers)?;
         drop(peers);
+        run.sockets(&place);
         run.slow_disk(place)?;
     }
     Ok(run.table)
@@ -137,6 +143,23 @@ impl Run<'_> {
         }
     }
 
+    /// The same for what has times and no rate.
+    fn note_ms(
+        &mut self,
+        (part, design): (&'static str, String),
+        at: u64,
+        round: u16,
+        ms: Result<[f64; QUANTILES.len()]>,
+    ) {
+        match ms {
+            Ok(ms) => {
+                let connections = usize::try_from(at).unwrap_or(usize::MAX);
+                self.table.0.push(Line { part, design, at, connections, per_claim: 1, round, rate: 0.0, ms });
+            }
+            Err(error) => eprintln!("{part}, round {round}, without {design}: {error}"),
+        }
+    }
+
     fn main(&mut self, peers: &Peers) -> Result {
         let connections = usize::from(self.options.connections);
         let rows = self.row_locks(peers, connections)?;
@@ -163,6 +186,40 @@ impl Run<'_> {
         }
         progress.finish_and_clear();
         Ok(())
+    }
+
+    /// Half a load is a day like any other: what the main part left behind is over before. How long that took is told.
+    fn settle(&mut self, peers: &Peers) {
+        let started = Instant::now();
+        let settled = self.one.block_on(async {
+            let mut wire = peers.tenure.target.connect().await?;
+            while started.elapsed() < SETTLES_MAX {
+                wire.send(&peers.tenure.target.request("GET", "/metrics", "")).await?;
+                let answer = wire.answer().await?;
+                answer.expect(200)?;
+                if memchr::memmem::find(answer.body, b"\ntenure_fold_lag_batches 0\n").is_some() {
+                    return Ok(started.elapsed());
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+            Err(format!("it is still behind after {} s", SETTLES_MAX.as_secs()).into())
+        });
+        let connections = usize::from(self.options.connections);
+        let took = settled.map(|took: Duration| [took.as_secs_f64() * 1_000.0; QUANTILES.len()]);
+        self.note_ms(("settling", "tenure".to_owned()), connections as u64, 0, took);
+    }
+
+    /// From a change to each of very many who listen.
+    fn sockets(&mut self, place: &Place) {
+        let (sockets, rounds) = (self.options.sockets, self.options.rounds);
+        let progress = bar("sockets", u64::from(rounds));
+        for round in 0..rounds {
+            quiet::wait();
+            let heard = audience(&self.options.tenure, place.path(), sockets);
+            self.note_ms(("sockets", "tenure sockets".to_owned()), sockets, round, heard);
+            progress.inc(1);
+        }
+        progress.finish_and_clear();
     }
 
     /// Each at half of what it can do.
@@ -279,6 +336,23 @@ impl Run<'_> {
         progress.finish_and_clear();
         Ok(())
     }
+}
+
+/// What `tenure bench http` says of so many sockets, as the other times are: it knows fewer of them.
+fn audience(tenure: &Path, folder: &Path, sockets: u64) -> Result<[f64; QUANTILES.len()]> {
+    let mut bench = Command::new(tenure);
+    bench.args(["bench", "http", "--json", "--connections", "0", "--sockets", &sockets.to_string()]);
+    let output = bench.arg("--data").arg(folder).output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned().into());
+    }
+    let figures: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let of = |name: &str| {
+        let mut figures = figures.as_array().into_iter().flatten();
+        figures.find(|figure| figure["name"] == name).and_then(|figure| figure["value"].as_f64())
+    };
+    let (p50, p99) = of("fan-out, p50").zip(of("fan-out, p99")).ok_or("it says nothing of its sockets")?;
+    Ok([p50, f64::NAN, p99, f64::NAN, f64::NAN])
 }
 
 fn compile_shim(place: &Place) -> Option<PathBuf> {

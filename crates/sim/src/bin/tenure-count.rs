@@ -1,13 +1,14 @@
 //! A number of claims and releases on the embedded store, on one thread and without a network: what `cargo xtask test
 //! counts` runs under callgrind. Instructions are the same on a busy machine as on an idle one.
 //!
-//! `tenure-count <items in a claim> <claims>`
+//! `tenure-count <items in a claim> <claims> [heartbeat | refuse | write]`: the last is what happens to each claim before
+//! it is released.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use tenure_core::command::Acquire;
-use tenure_core::{CollectionKey, Command, ItemId, Principal, Reply, Verb};
+use tenure_core::command::{Acquire, Expect, ItemWrite, PutItem};
+use tenure_core::{Claim, CollectionKey, Command, ItemId, Json, Principal, Reply, Verb};
 use tenure_engine::{Feed, Pending, Planted, Request, Ticket, Turn};
 use tenure_store::embedded::archive::MemoryArchive;
 use tenure_store::embedded::disk::RealDisk;
@@ -27,12 +28,13 @@ impl Ticket for Nobody {
 }
 
 fn main() -> ExitCode {
-    let numbers: Vec<usize> = std::env::args().skip(1).filter_map(|number| number.parse().ok()).collect();
-    let [items, claims] = numbers[..] else {
-        eprintln!("usage: tenure-count <items in a claim> <claims>");
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let numbers: Vec<usize> = words.iter().take(2).filter_map(|number| number.parse().ok()).collect();
+    let ([items, claims], Ok(between)) = (&numbers[..], Between::named(words.get(2))) else {
+        eprintln!("usage: tenure-count <items in a claim> <claims> [heartbeat | refuse | write]");
         return ExitCode::from(64);
     };
-    match run(items, claims) {
+    match run(*items, *claims, between) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("tenure-count: {error}");
@@ -41,17 +43,59 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(items: usize, claims: usize) -> Result<(), Box<dyn std::error::Error>> {
+/// What happens to a claim before it is released.
+#[derive(Clone, Copy)]
+enum Between {
+    Nothing,
+    Heartbeat,
+    Refuse,
+    Write,
+}
+
+impl Between {
+    fn named(name: Option<&String>) -> Result<Self, ()> {
+        match name.map(String::as_str) {
+            None => Ok(Self::Nothing),
+            Some("heartbeat") => Ok(Self::Heartbeat),
+            Some("refuse") => Ok(Self::Refuse),
+            Some("write") => Ok(Self::Write),
+            Some(_) => Err(()),
+        }
+    }
+
+    fn verb(self, claim: &Claim) -> Result<Option<Verb>, tenure_core::Refusal> {
+        Ok(match self {
+            Self::Nothing => None,
+            Self::Heartbeat => {
+                Some(Verb::Heartbeat { claim: claim.number, token: claim.token, idle_ms: None })
+            }
+            Self::Refuse => Some(Verb::Acquire(Acquire { items: claim.items.clone(), ..Acquire::default() })),
+            Self::Write => {
+                let data = Some(Json::parse(r#"{"title":"Kitchen lamp"}"#, "data")?);
+                let write = ItemWrite { item: claim.items[0].clone(), status: None, data };
+                Some(Verb::PutItem(PutItem { write, expect: Expect::Any, guard: None }))
+            }
+        })
+    }
+
+    /// Whether that is the answer to it.
+    fn is_answer<T, E>(self, answer: &Result<T, E>) -> bool {
+        answer.is_err() == matches!(self, Self::Refuse)
+    }
+}
+
+fn run(items: usize, claims: usize, between: Between) -> Result<(), Box<dyn std::error::Error>> {
     let folder = std::env::temp_dir().join(format!("tenure-count-{}", std::process::id()));
     let options = Options { fold: Fold::Manual, ..Options::default() };
     let store = Embedded::open_with(Arc::new(RealDisk), &folder, &options, |_| Ok(MemoryArchive::default()))?;
     let mut turn = Turn::open(store, START_MS, Feed::default(), Planted::default())?;
     let collection = CollectionKey::new("lock/count")?;
-    let actor = Principal::new("u-1", "Ana")?;
-    let pending = |verb| Pending {
+    let (ana, ben) = (Principal::new("u-1", "Ana")?, Principal::new("u-2", "Ben")?);
+    let asked = |actor: &Principal, verb| Pending {
         request: Request::from(Command { collection: collection.clone(), actor: actor.clone(), verb }),
         ticket: Nobody,
     };
+    let pending = |verb| asked(&ana, verb);
     let mut clock_ms = START_MS;
     let mut left = claims;
     while left > 0 {
@@ -68,12 +112,22 @@ fn run(items: usize, claims: usize) -> Result<(), Box<dyn std::error::Error>> {
         let mut answers = Vec::new();
         clock_ms += 1;
         turn.run(clock_ms, inbox, &mut answers)?;
-        let mut releases = Vec::new();
+        let (mut releases, mut others) = (Vec::new(), Vec::new());
         for answered in answers {
             let Ok(Reply::Acquired { claim, .. }) = answered.answer.outcome else {
                 return Err("a claim was not granted".into());
             };
+            let actor = if matches!(between, Between::Refuse) { &ben } else { &ana };
+            others.extend(between.verb(&claim)?.map(|verb| asked(actor, verb)));
             releases.push(pending(Verb::Release { claim: claim.number }));
+        }
+        if !others.is_empty() {
+            let mut answers = Vec::new();
+            clock_ms += 1;
+            turn.run(clock_ms, others, &mut answers)?;
+            if !answers.iter().all(|answered| between.is_answer(&answered.answer.outcome)) {
+                return Err("a claim was answered otherwise".into());
+            }
         }
         clock_ms += 1;
         turn.run(clock_ms, releases, &mut Vec::new())?;
