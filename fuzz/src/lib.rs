@@ -3,10 +3,15 @@
 //!
 //! The tests run ten thousand inputs for each, `cargo run --release -p tenure-fuzz -- --inputs 10000000` as many as you
 //! like. An input that breaks something is kept in `fuzz/broken`.
+//!
+//! On the server a socket's frames are read by tungstenite, which is not ours to spoil; `wire` is the benchmark's own
+//! reader.
 
+pub mod head;
 pub mod journal;
 pub mod mutate;
 pub mod request;
+pub mod wire;
 
 use tenure_core::Policy;
 
@@ -17,15 +22,17 @@ pub trait Target {
 }
 
 /// The targets' names, which are those of their corpora.
-pub const TARGETS: [&str; 4] = ["frame", "journal", "policy", "request"];
+pub const TARGETS: [&str; 6] = ["frame", "head", "journal", "policy", "request", "wire"];
 
 /// The target of a name.
 pub fn target(name: &str) -> Result<Box<dyn Target>, String> {
     Ok(match name {
         "frame" => Box::new(Frame),
+        "head" => Box::new(head::Head),
         "journal" => Box::new(journal::Journal::new()?),
         "policy" => Box::new(PolicyFile),
         "request" => Box::new(request::Requests::new()?),
+        "wire" => Box::new(wire::Wire),
         _ => return Err(format!("there is no target {name}; there are: {}", TARGETS.join(", "))),
     })
 }

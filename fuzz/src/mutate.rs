@@ -46,7 +46,7 @@ pub fn mutate(corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     let mut bytes = corpus[random.below(corpus.len())].clone();
     for _ in 0..=random.below(6) {
         let at = random.below(bytes.len() + 1);
-        match random.below(8) {
+        match random.below(9) {
             0 => bytes.truncate(at),
             1 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
             2 if at < bytes.len() => bytes[at] = u8::try_from(random.below(256)).unwrap_or(0),
@@ -65,6 +65,14 @@ pub fn mutate(corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
                 let from = random.below(other.len() + 1);
                 bytes.truncate(at);
                 bytes.extend_from_slice(&other[from..]);
+            }
+            // Where lines mean something each by itself, one more of them is what somebody would try.
+            6 => {
+                let other = &corpus[random.below(corpus.len())];
+                let lines: Vec<_> = other.split_inclusive(|byte| *byte == b'\n').collect();
+                let line = lines.get(random.below(lines.len())).copied().unwrap_or_default();
+                let to = bytes[..at].iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+                bytes.splice(to..to, line.iter().copied());
             }
             _ => {
                 let word = WORDS[random.below(WORDS.len())];

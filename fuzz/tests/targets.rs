@@ -27,3 +27,13 @@ fn a_spoiled_frame_is_read_or_refused() {
 fn a_spoiled_policy_is_refused_or_stays_what_it_is() {
     nothing_breaks("policy");
 }
+
+#[test]
+fn a_spoiled_connection_is_read_as_by_another_reader_or_left_to_hyper() {
+    nothing_breaks("head");
+}
+
+#[test]
+fn spoiled_frames_are_read_as_by_another_reader() {
+    nothing_breaks("wire");
+}

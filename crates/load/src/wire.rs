@@ -167,7 +167,8 @@ pub fn frame(bytes: &[u8]) -> Option<(usize, usize)> {
         }
         short => (2, usize::from(short)),
     };
-    (bytes.len() >= from + length).then_some((from, from + length))
+    let to = length.checked_add(from)?;
+    (bytes.len() >= to).then_some((from, to))
 }
 
 /// Appends a text frame. A client must mask; a mask of zeros leaves the text as it is.

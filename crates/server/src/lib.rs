@@ -64,6 +64,8 @@ pub use rate::{Rate, Rates};
 pub use router::{bare_router, router, router_with};
 pub use runner::{HttpRunner, RunnerSettings};
 pub use serve::{ServeError, Server, serve, shield};
+#[doc(hidden)]
+pub use short::read_heads;
 
 use utoipa_axum::router::OpenApiRouter;
 

@@ -53,7 +53,10 @@ const LAYERS: &[Layer] = &[
         ],
     ),
     // Everything that reads bytes from outside, each on its own.
-    layer("tenure-fuzz", &["tenure-core", "tenure-store", "tenure-engine", "tenure-apps", "tenure-server"]),
+    layer(
+        "tenure-fuzz",
+        &["tenure-core", "tenure-store", "tenure-engine", "tenure-apps", "tenure-server", "tenure-load"],
+    ),
     // It sees what an outsider sees: the program and its answers.
     layer("tenure-soak", &[]),
     // What measures Tenure must not be made of it.

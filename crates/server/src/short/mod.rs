@@ -16,7 +16,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::Method;
+use axum::http::{HeaderMap, Method};
 use tenure_core::ClaimId;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
@@ -193,6 +193,22 @@ impl Short<'_> {
             }
         }
     }
+}
+
+/// Reads a connection's bytes, for whoever tests it with anything: each request that is taken, as its bytes, its first
+/// line, its headers and its body. Wherever it goes: another route ends the short way, and so takes less.
+#[doc(hidden)]
+pub fn read_heads<E>(
+    mut bytes: &[u8],
+    mut taken: impl FnMut(&[u8], (&Method, &str), &HeaderMap, &[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut heads = Heads::default();
+    while let Some(plain) = heads.read(bytes) {
+        let (request, rest) = bytes.split_at(plain.length);
+        taken(request, (plain.method, plain.target), plain.headers, plain.body)?;
+        bytes = rest;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
