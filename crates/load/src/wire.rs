@@ -106,7 +106,7 @@ impl Wire {
         };
         let (status, length) =
             head_of(&self.buffer[self.start..head]).ok_or_else(|| io::Error::other("not an HTTP answer"))?;
-        let end = head + 4 + length;
+        let end = length.checked_add(head + 4).ok_or_else(|| io::Error::other("a body without an end"))?;
         while self.buffer.len() < end {
             self.more().await?;
         }
