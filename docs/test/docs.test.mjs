@@ -140,14 +140,15 @@ test('every test that a document names is one', () => {
     for (const code of linesOf(read(path))) {
       const [, crate] = /^cargo test -p tenure-([a-z]+)/.exec(code) ?? [];
       const [, file] = / --test ([a-z]+)/.exec(code) ?? [];
+      const home = crate === 'fuzz' ? 'fuzz/' : `crates/${crate ? `${crate}/` : ''}`;
       if (crate && file) {
-        const places = [`crates/${crate}/tests/${file}.rs`, `crates/${crate}/tests/${file}/main.rs`];
+        const places = [`${home}tests/${file}.rs`, `${home}tests/${file}/main.rs`];
         assert.ok(places.some((place) => sources.includes(place)), `${path}: there is no test ${file} in ${crate}`);
       }
       // Long names with many words are tests'; `cargo test` may also name a whole file of them.
       const name = crate ? code.split(' ').at(-1) : code;
       if (!/^[a-z0-9]+(_[a-z0-9]+){5,}$/.test(name)) continue;
-      const places = (known.get(name) ?? []).filter((place) => place.startsWith(`crates/${crate ?? ''}`));
+      const places = (known.get(name) ?? []).filter((place) => place.startsWith(home));
       assert.ok(places.length > 0, `${path}: there is no test ${name}${crate ? ` in ${crate}` : ''}`);
     }
   }

@@ -6,6 +6,9 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 
+/** The longest that they may take to end. */
+const END_MS = 30_000;
+
 export class Servers {
   /** @param {string} program  which `tenure`; cargo builds them beside it */
   constructor(program) {
@@ -40,6 +43,9 @@ export class Servers {
 
   async end() {
     this.child.stdin.end();
+    // One that never came up does not read its input, either. PostgreSQL ends with its own pipe.
+    const timer = setTimeout(() => this.child.kill('SIGKILL'), END_MS);
     await this.closed;
+    clearTimeout(timer);
   }
 }

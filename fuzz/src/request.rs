@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
+use serde_json::Value;
 use tenure_apps::files::InMemory;
 use tenure_engine::{Engine, ManualClock, Options};
 use tenure_server::identity::{Identity, Secret, ServerSecret, Settings};
@@ -54,9 +55,7 @@ impl Requests {
         })?;
         Ok(Self { runtime, router, left: REQUESTS_EACH })
     }
-}
 
-impl Requests {
     /// What it is answered; nothing if it is no request, or waits.
     fn answer(&mut self, bytes: &[u8]) -> Result<Option<StatusCode>, String> {
         if self.left == 0 {
@@ -103,9 +102,16 @@ impl Target for Requests {
 
 /// Only these wait, and only if they are told to. A stream is answered when it begins.
 fn may_wait(method: &Method, path: &str, body: &[u8]) -> bool {
-    // In JSON any letter may stand as an escape.
-    let says = body.contains(&b'\\') || body.windows(7).any(|word| word == b"wait_ms");
-    says && *method == Method::POST && matches!(path, "/v1/claims" | "/v1/batch")
+    fn says(value: &Value) -> bool {
+        match value {
+            Value::Object(fields) => fields.iter().any(|(name, value)| name == "wait_ms" || says(value)),
+            Value::Array(values) => values.iter().any(says),
+            _ => false,
+        }
+    }
+    *method == Method::POST
+        && matches!(path, "/v1/claims" | "/v1/batch")
+        && serde_json::from_slice(body).is_ok_and(|body| says(&body))
 }
 
 #[cfg(test)]

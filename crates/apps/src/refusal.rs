@@ -67,7 +67,7 @@ pub enum Refusal {
     Taken {
         /// Every one that could not be had.
         numbers: Vec<u32>,
-        /// When trying again may succeed, for numbers that can still come free.
+        /// When trying again may succeed, unless one of them is sold.
         wait_ms: Option<i64>,
     },
     /// More than one person may have.
@@ -175,7 +175,8 @@ impl Refusal {
             | Self::NotAuthor { .. }
             | Self::NotOwner { .. }
             | Self::OwnPayment { .. } => "forbidden",
-            Self::Taken { .. } => "held",
+            Self::Taken { wait_ms: Some(_), .. } => "held",
+            Self::Taken { wait_ms: None, .. } => "finished",
             Self::Limit { .. } => "limit",
             Self::TooOften { .. } => "rate_limited",
             Self::Lost { .. } => "lost",

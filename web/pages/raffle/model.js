@@ -179,7 +179,7 @@ export async function change(place, method, path, body) {
 
 /** Numbers that could not be had. @param {unknown} error @returns {number[]} */
 export function unavailable(error) {
-  if (!(error instanceof Refused) || error.code !== 'held') return [];
+  if (!(error instanceof Refused) || !['held', 'finished'].includes(error.code)) return [];
   const { unavailable: numbers } = error.problem;
   return Array.isArray(numbers) ? numbers : [];
 }

@@ -1,12 +1,13 @@
 //! The run: everything is measured once in each round, one after the other.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use tenure_load::row_locks::{Load, RowLocks, Sent};
-use tenure_load::{Measured, Result, memchr, quiet};
+use tenure_load::{Measured, Result, quiet};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
@@ -14,7 +15,7 @@ use super::Options;
 use super::cells::{Design, Fsync, MAIN, Peers};
 use super::drive::drive;
 use super::etcd::Etcd;
-use super::place::Place;
+use super::place::{Place, Running};
 use super::postgres::Postgres;
 use super::redis::{How, Locks, Redis};
 use super::table::{Line, QUANTILES, Table};
@@ -28,10 +29,10 @@ const SCALE: [usize; 5] = [1, 4, 16, 64, 256];
 const DELAYS: [u64; 4] = [10, 100, 1_000, 5_000];
 /// A measurement that is not over by then, beyond its time, never will be.
 const HANGS: Duration = Duration::from_mins(1);
-/// What Tenure's main part leaves behind is folded by then, on any machine that is worth measuring.
+/// What Tenure has left behind is folded by then, on any machine that is worth measuring.
 const SETTLES_MAX: Duration = Duration::from_mins(2);
-/// How often that is looked at.
-const LOOK: Duration = Duration::from_millis(100);
+/// Events that each socket hears; in a short look fewer.
+const EVENTS: [&str; 2] = ["100", "20"];
 /// Items in PostgreSQL's tables: a share for each of the most callers.
 const ROWS: u64 = 300_000;
 /// Who is drawn beside Tenure where something is changed step by step.
@@ -58,7 +59,6 @@ pub(crate) fn run(options: &Options) -> Result<Table> {
     };
     let peers = run.start(&place, "main")?;
     run.main(&peers)?;
-    run.settle(&peers);
     run.half_load(&peers);
     if !options.main_only {
         run.scaling(&peers);
@@ -99,7 +99,7 @@ impl Run<'_> {
         connections: usize,
         pace: Option<f64>,
     ) -> Result<Measured> {
-        quiet::wait();
+        self.settle(peers);
         LocalSet::new().block_on(&self.one, async {
             self.in_time(async {
                 let callers = peers.callers(design, connections, (per_claim, round)).await?;
@@ -109,14 +109,31 @@ impl Run<'_> {
         })
     }
 
+    /// What one measurement leaves behind is not measured as the next one's.
+    fn settle(&self, peers: &Peers) {
+        let settled = async { tokio::time::timeout(SETTLES_MAX, peers.tenure.settle()).await };
+        match self.one.block_on(settled) {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => eprintln!("Tenure does not say whether it has folded everything: {error}"),
+            Err(_) => eprintln!("Tenure still folds after {} s", SETTLES_MAX.as_secs()),
+        }
+        quiet::wait();
+    }
+
     async fn in_time(&self, measured: impl Future<Output = Result<Measured>>) -> Result<Measured> {
         let late = |_| "it does not answer any more";
         tokio::time::timeout(self.time + HANGS, measured).await.map_err(late)?
     }
 
     /// A transaction is half a cycle, which is what everything is counted in.
-    fn transactions(&self, rows: &RowLocks, in_flight: usize, per_claim: u64) -> Result<Measured> {
-        quiet::wait();
+    fn transactions(
+        &self,
+        peers: &Peers,
+        rows: &RowLocks,
+        in_flight: usize,
+        per_claim: u64,
+    ) -> Result<Measured> {
+        self.settle(peers);
         let load = Load { in_flight, per_claim: usize::try_from(per_claim)?, time: self.time };
         let mut measured = self.two.block_on(self.in_time(rows.run(load, Sent::OneByOne)))?;
         measured.commands /= 2;
@@ -170,7 +187,7 @@ impl Run<'_> {
         for round in 0..self.options.rounds {
             for (design, per_claim) in &cells {
                 let measured = if let (Design::RowLocks, Some(rows)) = (design, &rows) {
-                    self.transactions(rows, connections, *per_claim)
+                    self.transactions(peers, rows, connections, *per_claim)
                 } else {
                     self.closed(peers, (*design, *per_claim, round), connections, None)
                 };
@@ -188,34 +205,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Half a load is a day like any other: what the main part left behind is over before. How long that took is told.
-    fn settle(&mut self, peers: &Peers) {
-        let started = Instant::now();
-        let settled = self.one.block_on(async {
-            let mut wire = peers.tenure.target.connect().await?;
-            while started.elapsed() < SETTLES_MAX {
-                wire.send(&peers.tenure.target.request("GET", "/metrics", "")).await?;
-                let answer = wire.answer().await?;
-                answer.expect(200)?;
-                if memchr::memmem::find(answer.body, b"\ntenure_fold_lag_batches 0\n").is_some() {
-                    return Ok(started.elapsed());
-                }
-                tokio::time::sleep(LOOK).await;
-            }
-            Err(format!("it is still behind after {} s", SETTLES_MAX.as_secs()).into())
-        });
-        let connections = usize::from(self.options.connections);
-        let took = settled.map(|took: Duration| [took.as_secs_f64() * 1_000.0; QUANTILES.len()]);
-        self.note_ms(("settling", "tenure".to_owned()), connections as u64, 0, took);
-    }
-
     /// From a change to each of very many who listen.
     fn sockets(&mut self, place: &Place) {
-        let (sockets, rounds) = (self.options.sockets, self.options.rounds);
+        let Options { sockets, rounds, quick, .. } = *self.options;
         let progress = bar("sockets", u64::from(rounds));
         for round in 0..rounds {
             quiet::wait();
-            let heard = audience(&self.options.tenure, place.path(), sockets);
+            let heard = audience(&self.options.tenure, place.path(), sockets, EVENTS[usize::from(quick)]);
             self.note_ms(("sockets", "tenure sockets".to_owned()), sockets, round, heard);
             progress.inc(1);
         }
@@ -260,7 +256,7 @@ impl Run<'_> {
     fn once(&self, peers: &Peers, design: Design, connections: usize, round: u16) -> Result<Measured> {
         if design == Design::RowLocks {
             let rows = self.row_locks(peers, connections)?.ok_or("no PostgreSQL")?;
-            return self.transactions(&rows, connections, 1);
+            return self.transactions(peers, &rows, connections, 1);
         }
         self.closed(peers, (design, 1, round), connections, None)
     }
@@ -339,14 +335,26 @@ impl Run<'_> {
 }
 
 /// What `tenure bench http` says of so many sockets, as the other times are: it knows fewer of them.
-fn audience(tenure: &Path, folder: &Path, sockets: u64) -> Result<[f64; QUANTILES.len()]> {
-    let mut bench = Command::new(tenure);
+fn audience(tenure: &Path, folder: &Path, sockets: u64, events: &str) -> Result<[f64; QUANTILES.len()]> {
+    let mut bench = tenure_load::tenure(tenure);
     bench.args(["bench", "http", "--json", "--connections", "0", "--sockets", &sockets.to_string()]);
-    let output = bench.arg("--data").arg(folder).output()?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned().into());
+    let said = folder.join("sockets.json");
+    bench.args(["--events", events]).arg("--data").arg(folder).stdout(File::create(&said)?);
+    let mut running = Running(bench.spawn()?);
+    let started = Instant::now();
+    let status = loop {
+        if let Some(status) = running.0.try_wait()? {
+            break status;
+        }
+        if started.elapsed() > HANGS {
+            return Err("it does not end".into());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    if !status.success() {
+        return Err(format!("it ended with {status}").into());
     }
-    let figures: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+    let figures: serde_json::Value = serde_json::from_slice(&std::fs::read(&said)?)?;
     let of = |name: &str| {
         let mut figures = figures.as_array().into_iter().flatten();
         figures.find(|figure| figure["name"] == name).and_then(|figure| figure["value"].as_f64())

@@ -141,7 +141,7 @@ fn summary(options: &Options, table: &Table) -> String {
     if let Some(ms) = table.ms("sockets", "tenure sockets", options.sockets, 2) {
         // What is aimed at is of ten thousand.
         #[expect(clippy::cast_precision_loss, reason = "a share of a figure")]
-        let most_ms = SOCKETS_MS * (options.sockets as f64 / 10_000.0).clamp(0.1, 1.0);
+        let most_ms = SOCKETS_MS * (options.sockets as f64 / 10_000.0).max(0.1);
         let word = if ms <= most_ms { "reached" } else { "**missed**" };
         let _ = writeln!(
             out,
@@ -149,16 +149,9 @@ fn summary(options: &Options, table: &Table) -> String {
             options.sockets
         );
     }
-    if let Some(ms) = table.ms("settling", "tenure", at, 0) {
-        let _ = writeln!(
-            out,
-            "\nBefore the half load Tenure had {:.1} s to fold what the main part left in its journal; Redis does \
-             without: rewrites of its log are turned off.",
-            ms / 1_000.0
-        );
-    }
     out.push_str(
-        "\nA ratio is taken within each round. Less than 1.2× either way is a tie.\n\n\
+        "\nA ratio is taken within each round. Less than 1.2× either way is a tie. Nothing is measured before Tenure has folded \
+         what it committed before, for that is done aside; rewrites of Redis's log are turned off.\n\n\
          What each does: Tenure commits a claim, its event and its audit row, durably, and the same for the release. \
          Redis sets keys with a value of one's own and compares before it deletes; `always` syncs before it answers, \
          `everysec` and `no` answer before. etcd grants a lease, puts the keys in a transaction and revokes the lease, \

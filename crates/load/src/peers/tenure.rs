@@ -3,11 +3,15 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
+use std::time::Duration;
 
 use super::place::{Place, Running};
 use tenure_load::wire::{Target, Wire, push_frame};
 use tenure_load::{Result, memchr};
+
+/// How often it is looked at whether a fold is over.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// A server of our own.
 pub(crate) struct Tenure {
@@ -17,14 +21,23 @@ pub(crate) struct Tenure {
 }
 
 impl Tenure {
+    /// Waits until what was committed is folded, too: it would else be done while the next one is measured.
+    pub(crate) async fn settle(&self) -> io::Result<()> {
+        let mut wire = self.target.connect().await?;
+        loop {
+            wire.send(&self.target.request("GET", "/metrics", "")).await?;
+            let answer = wire.answer().await?;
+            answer.expect(200)?;
+            if memchr::memmem::find(answer.body, b"\ntenure_fold_lag_batches 0\n").is_some() {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
     pub(crate) fn start(place: &Place, program: &Path, name: &str) -> Result<Self> {
         let folder = place.folder(&format!("tenure-{name}"))?;
-        let mut command = Command::new(program);
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("TENURE_") {
-                command.env_remove(name);
-            }
-        }
+        let mut command = tenure_load::tenure(program);
         for group in ["READ", "WRITE", "STREAM", "ADMIN", "SIGN_IN"] {
             command.env(format!("TENURE_RATES_{group}_PER_SECOND"), "0");
         }

@@ -164,8 +164,9 @@ impl From<Refusal> for Problem {
             }
             Refusal::NotOwner { what, id } => Self::forbidden(detail).with("what", what).with("id", id),
             Refusal::OwnPayment { id } => Self::forbidden(detail).with("what", "payment").with("id", id),
-            Refusal::Taken { numbers, wait_ms } => {
-                let problem = Self::new(StatusCode::CONFLICT, "held", detail).with("unavailable", numbers);
+            Refusal::Taken { ref numbers, wait_ms } => {
+                let problem = Self::new(StatusCode::CONFLICT, refusal.code(), detail);
+                let problem = problem.with("unavailable", numbers.clone());
                 match wait_ms {
                     Some(wait_ms) => problem.retry(seconds(wait_ms)),
                     None => problem,

@@ -76,7 +76,7 @@ impl Buyer {
             self.crowd.begun.lock().insert(id.clone(), begun);
             return Some(id);
         }
-        if answer["code"] == "held" {
+        if answer["code"] == "held" || answer["code"] == "finished" {
             let unavailable = answer["unavailable"].as_array().unwrap();
             assert!(!unavailable.is_empty(), "{answer}");
             assert!(unavailable.iter().all(|one| numbers.iter().any(|number| one == number)), "{answer}");

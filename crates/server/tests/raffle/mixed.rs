@@ -36,7 +36,7 @@ const UNKNOWN: usize = 3;
 const P95_MAX: Duration = Duration::from_secs(5);
 /// What may be answered to somebody who does nothing wrong, in such a crowd.
 const EXPECTED: &[&str] =
-    &["held", "lost", "wrong_status", "wrong_phase", "not_found", "rate_limited", "limit"];
+    &["held", "finished", "lost", "wrong_status", "wrong_phase", "not_found", "rate_limited", "limit"];
 /// What the gateway does in one turn after the other.
 const WEATHER: [Fault; 8] = [
     Fault::None,

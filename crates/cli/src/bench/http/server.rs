@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::ToSocketAddrs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -26,12 +26,7 @@ pub(crate) struct Own {
 impl Own {
     /// Starts a server without rates in this folder.
     pub(crate) fn start(folder: &Path, connections: u64) -> Result<Self> {
-        let mut command = Command::new(std::env::current_exe()?);
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("TENURE_") {
-                command.env_remove(name);
-            }
-        }
+        let mut command = tenure_load::tenure(&std::env::current_exe()?);
         for group in ["READ", "WRITE", "STREAM", "ADMIN", "SIGN_IN"] {
             command.env(format!("TENURE_RATES_{group}_PER_SECOND"), "0");
         }

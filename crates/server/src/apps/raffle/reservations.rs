@@ -51,8 +51,9 @@ struct ReservationsQuery {
 
 /// Reserve numbers
 ///
-/// All or none: 409 `held` names in `unavailable` those that could not be had. A session that has an open
-/// reservation in the raffle gets that one back, with 200. The first timer runs from the first number.
+/// All or none: 409 `held`, or `finished` where one is sold, names in `unavailable` those that could not be had. A
+/// session that has an open reservation in the raffle gets that one back, with 200. The first timer runs from the first
+/// number.
 #[utoipa::path(post, path = "/reservations", tag = "raffle", request_body = NewReservation,
     responses((status = 201, description = "The reservation.", body = Reservation, headers(("Location" = String))),
         (status = 200, description = "The session's open reservation.", body = Reservation)))]

@@ -46,7 +46,9 @@ async fn r02_a_refusal_names_what_was_not_available_and_nobody() {
     assert!(!refused.text().to_lowercase().contains("ana"), "{}", refused.text());
     assert_eq!(grid(&s, "bea").await[..6], *"--r-r-");
     sell(&s, &reserved(&s, "root", &[9]).await).await;
-    reserve(&s, "bea", &[9]).await.refuses(409, "held", json!({"unavailable": [9]}));
+    reserve(&s, "bea", &[9]).await.refuses(409, "finished", json!({"unavailable": [9]}));
+    // Waiting for the one does not help with the other.
+    reserve(&s, "bea", &[3, 9]).await.refuses(409, "finished", json!({"unavailable": [3, 9]}));
 }
 
 #[tokio::test]
