@@ -26,6 +26,8 @@ export class Saving extends Emitter {
   /** What we wrote ourselves, and when: a gesture that began before goes on from it. @type {Map<string, Base>} */ #own = new Map();
   #line = Promise.resolve();
   pending = 0;
+  /** How many are over. */
+  #done = 0;
 
   /**
    * @param {object} given
@@ -59,9 +61,11 @@ export class Saving extends Emitter {
 
   /** What others did meanwhile. @param {(id: string) => boolean} isBusy Somebody is in the middle of something with it. */
   async reload(isBusy) {
+    const done = this.#done;
     const fresh = await this.#fetch();
-    // What is being saved, or is under the pointer, is newer than the answer.
-    if (this.pending === 0) this.annotations = fresh.map((one) => (isBusy(one.id) ? this.find(one.id) ?? one : one));
+    // What is being saved, or was meanwhile, or is under the pointer, is newer than the answer; it is asked for again
+    // once everything is saved.
+    if (this.pending === 0 && this.#done === done) this.annotations = fresh.map((one) => (isBusy(one.id) ? this.find(one.id) ?? one : one));
   }
 
   /** @param {Content} content @returns {Promise<string>} Its id. */
@@ -111,6 +115,7 @@ export class Saving extends Emitter {
     this.emit('change', {});
     this.#line = this.#line.then(act).catch((error) => this.emit('failed', { error })).finally(() => {
       this.pending -= 1;
+      this.#done += 1;
       this.emit('change', {});
       if (this.pending === 0) this.emit('settled', {});
     });
