@@ -1,6 +1,10 @@
 // The bank's page, in a tab of its own: this page stays and follows the payment. What the gateway sends back ends
 // at a plain page of the server's, from which no way leads here; so that tab is closed when it has done its part.
 
+/** How long the bank's tab may take to come back, and how often that is looked at. */
+const BACK_MS = 30_000;
+const LOOK_MS = 200;
+
 /** @type {Map<string, Window>} */
 const tabs = new Map();
 
@@ -22,5 +26,17 @@ export function openBank(payment, url) {
 export function closeBank(payment) {
   const tab = tabs.get(payment);
   tabs.delete(payment);
-  tab?.close();
+  if (tab) closeHere(tab, Date.now() + BACK_MS);
+}
+
+/** A browser lets nobody close another's page: what has become of a payment may be known before its tab is back. @param {Window} tab @param {number} until */
+function closeHere(tab, until) {
+  try {
+    // Of another's page not even this is told.
+    void tab.location.href;
+  } catch {
+    if (Date.now() < until) setTimeout(() => closeHere(tab, until), LOOK_MS);
+    return;
+  }
+  tab.close();
 }

@@ -40,8 +40,15 @@ journey('r19_a_card_that_is_declined_and_one_that_is_not', async ({ person, admi
   await main(a).click();
   await phase(a, 'checkout');
   const approved = await payByCard(ana, a, '4012000000020071');
+  // What became of it is known here before the bank's tab is back.
+  await ana.context.route('**/payments/callback/**', async (route) => {
+    const response = await route.fetch({ maxRedirects: 0 });
+    await state(a, 'succeeded');
+    await route.fulfill({ response });
+  });
   await approved.send();
   await state(a, 'succeeded');
+  await eventually(() => approved.bank.isClosed(), { what: 'the bank’s tab being closed' });
   await a.getByText('Paid. The numbers are yours.').waitFor();
   await looks(b, '42', 'sold');
   await axe(a);
