@@ -49,7 +49,7 @@ pub(crate) struct Options {
     /// Sockets that hear every event, of a server of their own.
     #[arg(long, default_value_t = 10_000)]
     sockets: u64,
-    /// A short look: under two minutes, and less to rely on.
+    /// A short look: some five minutes, and less to rely on.
     #[arg(long)]
     quick: bool,
     /// Only the main part and the half load.
