@@ -26,5 +26,14 @@ pub fn tenure(program: &Path) -> Command {
     command
 }
 
+/// The same for a server: without rates, which would be what is measured.
+pub fn server(program: &Path) -> Command {
+    let mut command = tenure(program);
+    for group in ["READ", "WRITE", "STREAM", "ADMIN", "SIGN_IN"] {
+        command.env(format!("TENURE_RATES_{group}_PER_SECOND"), "0");
+    }
+    command
+}
+
 /// What a benchmark says when it cannot go on.
 pub type Result<T = ()> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

@@ -31,8 +31,8 @@ const DELAYS: [u64; 4] = [10, 100, 1_000, 5_000];
 const HANGS: Duration = Duration::from_mins(1);
 /// What Tenure has left behind is folded by then, on any machine that is worth measuring.
 const SETTLES_MAX: Duration = Duration::from_mins(2);
-/// Events that each socket hears; in a short look fewer.
-const EVENTS: [&str; 2] = ["100", "20"];
+/// Before anything is measured.
+const NO_MS: [f64; QUANTILES.len()] = [0.0; QUANTILES.len()];
 /// Items in PostgreSQL's tables: a share for each of the most callers.
 const ROWS: u64 = 300_000;
 /// Who is drawn beside Tenure where something is changed step by step.
@@ -140,7 +140,6 @@ impl Run<'_> {
         Ok(measured)
     }
 
-    /// What could not be measured is named and left out: the others are not in vain.
     fn note(
         &mut self,
         cell: (&'static str, Design, u64),
@@ -151,29 +150,15 @@ impl Run<'_> {
     ) {
         let (part, design, per_claim) = cell;
         let design = design.name(per_claim);
-        match measured {
-            Ok(measured) => {
-                let line = Line { part, design, at, connections, per_claim, round, rate: 0.0, ms: [0.0; 5] };
-                self.table.0.push(line.measured(&measured));
-            }
-            Err(error) => eprintln!("{part}, round {round}, without {design}: {error}"),
-        }
+        let line = Line { part, design, at, connections, per_claim, round, rate: 0.0, ms: NO_MS };
+        self.keep(line, measured, |line, measured| line.measured(&measured));
     }
 
-    /// The same for what has times and no rate.
-    fn note_ms(
-        &mut self,
-        (part, design): (&'static str, String),
-        at: u64,
-        round: u16,
-        ms: Result<[f64; QUANTILES.len()]>,
-    ) {
-        match ms {
-            Ok(ms) => {
-                let connections = usize::try_from(at).unwrap_or(usize::MAX);
-                self.table.0.push(Line { part, design, at, connections, per_claim: 1, round, rate: 0.0, ms });
-            }
-            Err(error) => eprintln!("{part}, round {round}, without {design}: {error}"),
+    /// What could not be measured is named and left out: the others are not in vain.
+    fn keep<T>(&mut self, line: Line, measured: Result<T>, with: impl FnOnce(Line, T) -> Line) {
+        match measured {
+            Ok(measured) => self.table.0.push(with(line, measured)),
+            Err(error) => eprintln!("{}, round {}, without {}: {error}", line.part, line.round, line.design),
         }
     }
 
@@ -207,12 +192,16 @@ impl Run<'_> {
 
     /// From a change to each of very many who listen.
     fn sockets(&mut self, place: &Place) {
-        let Options { sockets, rounds, quick, .. } = *self.options;
+        let Options { sockets: at, rounds, quick, .. } = *self.options;
+        let (connections, events) =
+            (usize::try_from(at).unwrap_or(usize::MAX), if quick { "20" } else { "100" });
         let progress = bar("sockets", u64::from(rounds));
         for round in 0..rounds {
             quiet::wait();
-            let heard = audience(&self.options.tenure, place.path(), sockets, EVENTS[usize::from(quick)]);
-            self.note_ms(("sockets", "tenure sockets".to_owned()), sockets, round, heard);
+            let heard = audience(&self.options.tenure, place.path(), at, events);
+            let (part, design) = ("sockets", "tenure sockets".to_owned());
+            let line = Line { part, design, at, connections, per_claim: 1, round, rate: 0.0, ms: NO_MS };
+            self.keep(line, heard, |line, ms| Line { ms, ..line });
             progress.inc(1);
         }
         progress.finish_and_clear();

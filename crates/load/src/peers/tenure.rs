@@ -37,10 +37,7 @@ impl Tenure {
 
     pub(crate) fn start(place: &Place, program: &Path, name: &str) -> Result<Self> {
         let folder = place.folder(&format!("tenure-{name}"))?;
-        let mut command = tenure_load::tenure(program);
-        for group in ["READ", "WRITE", "STREAM", "ADMIN", "SIGN_IN"] {
-            command.env(format!("TENURE_RATES_{group}_PER_SECOND"), "0");
-        }
+        let mut command = tenure_load::server(program);
         command.args(["serve", "--listen", "127.0.0.1:0", "--data", "data"]).current_dir(&folder);
         place.slow_down(&mut command);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(folder.join("output"))?);

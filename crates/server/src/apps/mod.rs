@@ -150,7 +150,7 @@ fn created<T: Serialize>(made: &Done<T>, location: impl fmt::Display) -> Result<
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
-        let detail = refusal.to_string();
+        let (detail, code) = (refusal.to_string(), refusal.code());
         match refusal {
             Refusal::Engine { refused, at_ms, .. } => Self::from_refused(&refused, at_ms),
             Refusal::Invalid { field, message } => Self::invalid(&field, message),
@@ -164,9 +164,8 @@ impl From<Refusal> for Problem {
             }
             Refusal::NotOwner { what, id } => Self::forbidden(detail).with("what", what).with("id", id),
             Refusal::OwnPayment { id } => Self::forbidden(detail).with("what", "payment").with("id", id),
-            Refusal::Taken { ref numbers, wait_ms } => {
-                let problem = Self::new(StatusCode::CONFLICT, refusal.code(), detail);
-                let problem = problem.with("unavailable", numbers.clone());
+            Refusal::Taken { numbers, wait_ms } => {
+                let problem = Self::new(StatusCode::CONFLICT, code, detail).with("unavailable", numbers);
                 match wait_ms {
                     Some(wait_ms) => problem.retry(seconds(wait_ms)),
                     None => problem,

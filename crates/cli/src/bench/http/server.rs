@@ -26,10 +26,7 @@ pub(crate) struct Own {
 impl Own {
     /// Starts a server without rates in this folder.
     pub(crate) fn start(folder: &Path, connections: u64) -> Result<Self> {
-        let mut command = tenure_load::tenure(&std::env::current_exe()?);
-        for group in ["READ", "WRITE", "STREAM", "ADMIN", "SIGN_IN"] {
-            command.env(format!("TENURE_RATES_{group}_PER_SECOND"), "0");
-        }
+        let mut command = tenure_load::server(&std::env::current_exe()?);
         command
             .env("TENURE_LIMITS_CONNECTIONS", connections.to_string())
             .args(["serve", "--listen", "127.0.0.1:0", "--data", "data"])
