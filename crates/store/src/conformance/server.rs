@@ -167,6 +167,12 @@ impl Server {
         asked.join().expect("the statements run")
     }
 
+    /// Runs one of PostgreSQL's own programs, which must succeed.
+    pub fn tool(&self, program: &str, arguments: &[&str]) {
+        let done = command(&self.bin.join(program)).args(arguments).stdin(Stdio::null()).status();
+        assert!(done.is_ok_and(|status| status.success()), "{program} {arguments:?}");
+    }
+
     /// Waits until all of a database's backends have ended, and have said what they did.
     pub fn gone(&self, url: &str) {
         let database = url.rsplit('/').next().expect("a name");

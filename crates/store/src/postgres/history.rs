@@ -1,8 +1,16 @@
-//! Which history the data is of. A database that takes over from another, or that was restored, may lack what
-//! was confirmed before: its numbers and tokens would be given out a second time, and nobody would notice. Each
-//! takeover begins a timeline of PostgreSQL's, so the one that the data was written in is kept beside it. The
-//! first node that meets another begins an epoch, as a restore does: every collection goes on from numbers that
+//! Which history the data is of. A database that takes over from another, or data that was restored, may lack what
+//! was confirmed before: its numbers and tokens would be given out a second time, and nobody would notice. The
+//! first node that meets another history begins an epoch, as a restore does: every collection goes on from numbers that
 //! nobody can have used, and whoever has a cursor from before starts anew.
+//!
+//! `tenure.place` tells it by what is kept beside the data:
+//! - `place`, the cluster and its timeline: each takeover begins one.
+//! - `written`, the transaction that wrote the row. PostgreSQL knows that by itself (`xmin`), and a dump takes along
+//!   what the row says, not who wrote it. So data that was loaded says another transaction than the one that loaded it,
+//!   whichever way it came.
+//!
+//! Every batch looks whether the row is still the one that it knows. A migration writes it anew, so that nodes that know
+//! nothing of the new tables look again, find a version that is not theirs, and stop.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,8 +19,9 @@ use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
 use super::connect::failure;
-use super::load::CLOCK;
+use super::load::{CLOCK, CLOCK_AND_PLACE};
 use super::rows::{int, uint};
+use super::schema::check_version;
 use super::{Postgres, Shared};
 use crate::embedded::backup::{next_epoch, restore_entry};
 use crate::limits::RESTORE_MAX;
@@ -37,7 +46,11 @@ pub(super) fn begin(shared: &Arc<Shared>, client: &Client) -> Result<(), Error> 
     }
 }
 
-/// Takes over the history that is kept, and begins an epoch where the database is of another.
+/// The row is written anew by this transaction, if it was written by the one that it names.
+pub(super) const STAMP_AGAIN: &str =
+    "UPDATE tenure.place SET written = pg_current_xact_id()::xid WHERE written = xmin";
+
+/// Takes over the history that is kept, and begins an epoch where the data is of another.
 pub(super) fn settle(shared: &Arc<Shared>) -> Result<(), Error> {
     let link = &shared.link;
     let (lock_ms, statement_ms) = (link.options.lock_ms, link.options.statement_ms);
@@ -47,8 +60,9 @@ pub(super) fn settle(shared: &Arc<Shared>) -> Result<(), Error> {
          SET LOCAL idle_in_transaction_session_timeout = 0"
     );
     let look = format!(
-        "SELECT m.epoch, m.history, ({HERE}), ({CLOCK}), (SELECT coalesce(max(seq), 0) FROM tenure.collections) \
-         FROM tenure.meta m FOR UPDATE OF m"
+        "SELECT m.epoch, p.place, ({HERE}), ({CLOCK}), (SELECT coalesce(max(seq), 0) FROM tenure.collections), \
+         coalesce(p.written = p.xmin, true), (SELECT version FROM tenure.schema) \
+         FROM tenure.meta m, tenure.place p FOR UPDATE OF m, p"
     );
     let (client, row) = link.wait(async {
         let client = link.connect().await?;
@@ -59,8 +73,10 @@ pub(super) fn settle(shared: &Arc<Shared>) -> Result<(), Error> {
         let row = link.in_time(row).await?.map_err(|error| failure(&error))?;
         Ok::<_, Error>((client, row))
     })?;
+    check_version(u32::try_from(row.get::<_, i32>(6)).unwrap_or(u32::MAX))?;
     let (mut epoch, kept, here): (u64, Option<String>, String) = (uint(row.get(0)), row.get(1), row.get(2));
-    if kept.as_ref().is_some_and(|kept| *kept != here) {
+    let was_written_here: bool = row.get(5);
+    if kept.is_some_and(|kept| kept != here || !was_written_here) {
         epoch = next_epoch(epoch, uint(row.get(4)), row.get(3));
         tracing::error!(
             epoch,
@@ -68,14 +84,19 @@ pub(super) fn settle(shared: &Arc<Shared>) -> Result<(), Error> {
         );
         raise(shared, epoch)?;
     }
-    let keep = "UPDATE tenure.meta SET epoch = $1, history = $2 WHERE history IS DISTINCT FROM $2";
-    let kept = link.wait(link.in_time(async {
-        client.execute_typed(keep, &[(&int(epoch), Type::INT8), (&here, Type::TEXT)]).await?;
-        client.batch_execute("COMMIT").await
+    let place = link.wait(link.in_time(async {
+        let raise = "UPDATE tenure.meta SET epoch = $1 WHERE epoch < $1";
+        client.execute_typed(raise, &[(&int(epoch), Type::INT8)]).await?;
+        let keep = "UPDATE tenure.place SET place = $1, written = pg_current_xact_id()::xid \
+                    WHERE (place, written) IS DISTINCT FROM ($1, xmin)";
+        client.execute_typed(keep, &[(&here, Type::TEXT)]).await?;
+        let place = client.query_typed_one(CLOCK_AND_PLACE, &[]).await?.get(3);
+        client.batch_execute("COMMIT").await?;
+        Ok::<String, tokio_postgres::Error>(place)
     }))?;
-    kept.map_err(|error| failure(&error))?;
+    let place = place.map_err(|error| failure(&error))?;
     shared.epoch.store(epoch, Ordering::Release);
-    *shared.history.lock() = Some(here);
+    *shared.place.lock() = Some(place);
     Ok(())
 }
 
@@ -98,12 +119,5 @@ fn raise(shared: &Arc<Shared>, epoch: u64) -> Result<(), Error> {
             .map(|(key, _)| restore_entry(&view, key, epoch, view.now_ms(key).unwrap_or(at_ms)));
         let entries = entries.collect();
         writer.commit(Batch { at_ms, entries })?;
-    }
-}
-
-impl Shared {
-    /// The timeline that is known to be written, if the database can tell.
-    pub(super) fn timeline(&self) -> Option<String> {
-        self.history.lock().as_ref().and_then(|history| history.rsplit('/').next()).map(str::to_owned)
     }
 }

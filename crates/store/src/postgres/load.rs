@@ -24,8 +24,8 @@ use crate::{Error, Kept, Map, ReplyKey, Want};
 pub(super) struct Open {
     /// The database's clock, read after the locks.
     pub(super) clock_ms: i64,
-    /// The timeline that is written, if that was asked.
-    timeline: Option<String>,
+    /// Where the data is, if that was asked.
+    place: Option<String>,
     /// The database is set to confirm what it may lose.
     pub(super) forgets: bool,
     pub(super) rows: RefCell<Loaded>,
@@ -86,15 +86,17 @@ pub(super) const CLOCK: &str = "SELECT floor(extract(epoch FROM clock_timestamp(
 /// its answer does, too, and tells that as well as another process would.
 const CLOCK_AND_PROCESS: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, \
      pg_backend_pid(), current_setting('synchronous_commit') = 'off'";
-/// Asked in every batch: behind a pooler a connection outlives the database that it was made to.
-const CLOCK_AND_TIMELINE: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, \
-     pg_backend_pid(), current_setting('synchronous_commit') = 'off', left(pg_walfile_name(pg_current_wal_lsn()), 8)";
+/// And where the data is, see `history.rs`. Asked in every batch: behind a pooler a connection outlives the database that
+/// it was made to, and data can be replaced under any.
+pub(super) const CLOCK_AND_PLACE: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, \
+     pg_backend_pid(), current_setting('synchronous_commit') = 'off', \
+     (SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/' || xmin FROM tenure.place)";
 
 /// What most batches read, planned once for each connection.
 pub(super) const PREPARED: &[Typed] = &[
     (LOCK_HEADS, &[Type::TEXT_ARRAY]),
     (CLOCK_AND_PROCESS, &[]),
-    (CLOCK_AND_TIMELINE, &[]),
+    (CLOCK_AND_PLACE, &[]),
     (ROWS, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::TEXT_ARRAY, Type::INT8_ARRAY, Type::TEXT_ARRAY]),
     (OF_HOLDERS, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY]),
     (POLICIES, &[Type::TEXT_ARRAY]),
@@ -238,9 +240,9 @@ impl Postgres {
         // Out of here until the batch has ended well.
         let recent = keys.iter().filter_map(|key| Some((key.clone(), client.recent.take(key)?))).collect();
         let (known, lone, direct) = (&self.known, &self.lone, &self.shared.direct);
-        let timeline = if self.raises { None } else { self.shared.timeline() };
+        let place = if self.raises { None } else { self.shared.place.lock().clone() };
         client.prepare(link, direct)?;
-        let opening = open(&client, &link.options, keys, known, (timeline.is_some(), wants, lone), recent);
+        let opening = open(&client, &link.options, keys, known, (place.is_some(), wants, lone), recent);
         let opened = client.wait(link.in_time(opening))?;
         if opened.is_err() && was_open && client.is_over() {
             return Err(Error::Conflict { detail: "the connection had ended before it was used".to_owned() });
@@ -255,11 +257,13 @@ impl Postgres {
             Err(Failed::Store(error)) => return Err(error),
             Ok(opened) => opened,
         };
-        if timeline.is_some() && open.timeline != timeline {
-            // Another database has taken over: what was locked is let go of with the connection.
+        if place.is_some() && open.place != place {
+            // Not what was last written here: what was locked is let go of with the connection.
             drop((open, client));
             super::history::settle(&self.shared)?;
-            return Err(Error::Conflict { detail: "the database was promoted or restored".to_owned() });
+            return Err(Error::Conflict {
+                detail: "the database was promoted, restored or brought up to date".to_owned(),
+            });
         }
         self.client = Some(client);
         self.shared.tell_of_time(&open);
@@ -375,14 +379,15 @@ struct Told {
     clock_ms: i64,
     pid: i32,
     forgets: bool,
-    timeline: Option<String>,
+    place: Option<String>,
 }
 
 impl Told {
-    fn of(row: &Row, tells_timeline: bool) -> Option<Self> {
-        let timeline = if tells_timeline { Some(row.try_get(3).ok()?) } else { None };
+    fn of(row: &Row, tells_place: bool) -> Option<Self> {
+        let place = || row.try_get::<_, Option<String>>(3).ok().map(Option::unwrap_or_default);
+        let place = if tells_place { Some(place()?) } else { None };
         let (clock_ms, pid, forgets) = (row.try_get(0).ok()?, row.try_get(1).ok()?, row.try_get(2).ok()?);
-        Some(Self { clock_ms, pid, forgets, timeline })
+        Some(Self { clock_ms, pid, forgets, place })
     }
 }
 
@@ -404,7 +409,7 @@ async fn open(
     options: &Options,
     keys: &BTreeSet<CollectionKey>,
     known: &HashSet<CollectionKey>,
-    (tells_timeline, wants, lone): (bool, &[Want], &HashSet<Arc<str>>),
+    (tells_place, wants, lone): (bool, &[Want], &HashSet<Arc<str>>),
     mut recent: Map<CollectionKey, Recent>,
 ) -> Result<(Open, Vec<CollectionKey>), Failed> {
     let limits = limits(options);
@@ -419,7 +424,7 @@ async fn open(
     }
     let locked = pipeline.len().wrapping_sub(1);
     let clock = pipeline.len();
-    pipeline.typed(if tells_timeline { CLOCK_AND_TIMELINE } else { CLOCK_AND_PROCESS }, []);
+    pipeline.typed(if tells_place { CLOCK_AND_PLACE } else { CLOCK_AND_PROCESS }, []);
     let sent = asked.send(&mut pipeline);
     let answers = pipeline.run().await.map_err(|error| {
         if session.prepared().is_some() && is_name_lost(&error) {
@@ -431,8 +436,8 @@ async fn open(
             failure(&error).into()
         }
     })?;
-    let told = answers[clock].first().and_then(|row| Told::of(row, tells_timeline));
-    let Told { clock_ms, timeline, forgets, .. } =
+    let told = answers[clock].first().and_then(|row| Told::of(row, tells_place));
+    let Told { clock_ms, place, forgets, .. } =
         told.filter(|told| session.is_at_home(told.pid)).ok_or(Failed::Elsewhere)?;
     let clock_ms = options.test_ms().unwrap_or(clock_ms);
     let mut loaded = Loaded::default();
@@ -479,7 +484,7 @@ async fn open(
             }
         }
     }
-    Ok((Open { clock_ms, timeline, forgets, rows: loaded.into(), failed: None.into() }, lasting))
+    Ok((Open { clock_ms, place, forgets, rows: loaded.into(), failed: None.into() }, lasting))
 }
 
 impl Loaded {

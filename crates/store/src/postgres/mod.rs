@@ -180,8 +180,8 @@ pub struct Postgres {
 pub(crate) struct Shared {
     link: Link,
     epoch: AtomicU64,
-    /// Which history the data is of, where the database can tell.
-    history: Mutex<Option<String>>,
+    /// Where the data was when it was last looked at, where the database can tell.
+    place: Mutex<Option<String>>,
     /// The highest time that this process knows to be committed.
     high_water_ms: AtomicI64,
     /// When the operator was last told of a collection that is ahead of the clock.
@@ -210,7 +210,7 @@ impl Postgres {
         let shared = Shared {
             link,
             epoch: AtomicU64::new(found.epoch),
-            history: Mutex::default(),
+            place: Mutex::default(),
             high_water_ms: AtomicI64::new(found.high_water_ms),
             told_of_time: Mutex::default(),
             reader: reader::Pool::new(options.readers_max),

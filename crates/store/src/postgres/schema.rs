@@ -4,12 +4,15 @@ use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
 use super::connect::{Link, away};
+use super::history::STAMP_AGAIN;
 use super::rows::uint;
 use crate::Error;
 use crate::limits::MIGRATE_MS;
 
 /// What each version adds, from 1. A step that was released is never changed.
-const STEPS: &[&str] = &[FIRST, SECOND, THIRD];
+const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH];
+/// The first version whose nodes look at `tenure.place` in every batch.
+const PLACED: u32 = 4;
 
 /// Names sort as bytes, as they do everywhere else in Tenure. `body` is the row in Tenure's own form; what
 /// stands beside it is what is searched for. Heads and claims change all the time: room on their pages
@@ -83,7 +86,7 @@ CREATE INDEX batches_by_time ON tenure.batches (at_ms);
 
 /// A holder's claims in all collections: what holds in one index, which every claim asks, and what has ended, which
 /// nobody deletes, in another that no claim can be made to read. A name of its own and a mark: what a move must
-/// know of both its ends. `history` is explained in `history.rs`.
+/// know of both its ends. `history` became `place`.
 const SECOND: &str = "DROP INDEX tenure.claims_of;
 CREATE INDEX claims_of ON tenure.claims (holder, collection, number) WHERE state = 0;
 CREATE INDEX claims_ended ON tenure.claims (holder, collection, number) WHERE state <> 0;
@@ -92,6 +95,17 @@ ALTER TABLE tenure.meta ADD COLUMN store uuid NOT NULL DEFAULT gen_random_uuid()
 
 /// Explained in `recent.rs`. A node that knows nothing of it must not write beside one that relies on it.
 const THIRD: &str = "ALTER TABLE tenure.collections ADD COLUMN turn bigint NOT NULL DEFAULT 0;";
+
+/// Explained in `history.rs`.
+const FOURTH: &str =
+    "CREATE TABLE tenure.place (one boolean PRIMARY KEY CHECK (one), place text, written xid);
+INSERT INTO tenure.place SELECT true, history FROM tenure.meta;
+ALTER TABLE tenure.meta DROP COLUMN history;";
+
+/// The newest version that is known here.
+pub(super) fn known() -> u32 {
+    u32::try_from(STEPS.len()).unwrap_or(u32::MAX)
+}
 
 /// What a database says of itself.
 pub(super) struct Found {
@@ -190,9 +204,14 @@ async fn step_forward(client: &Client) -> Result<Found, Error> {
     let failed = |error: tokio_postgres::Error| away(&error);
     let row = client.query_typed_one("SELECT version FROM tenure.schema FOR UPDATE", &[]).await;
     let version = u32::try_from(row.map_err(failed)?.get::<_, i32>(0)).unwrap_or(u32::MAX);
-    let known = u32::try_from(STEPS.len()).unwrap_or(u32::MAX);
-    if version > known {
-        return Err(Error::Newer { path: "the database".into(), found: version, known });
+    check_version(version)?;
+    if (1..known()).contains(&version) {
+        // Batches that are under way end first. Those that come after find other tables, and if they know nothing of
+        // them that they must not write there: each locks its heads before it looks at its place.
+        client
+            .batch_execute("LOCK TABLE tenure.collections IN ACCESS EXCLUSIVE MODE")
+            .await
+            .map_err(failed)?;
     }
     for (version, step) in (1_u32..).zip(STEPS).skip(version as usize) {
         client.batch_execute(step).await.map_err(failed)?;
@@ -201,9 +220,21 @@ async fn step_forward(client: &Client) -> Result<Found, Error> {
         );
         client.batch_execute(&record).await.map_err(failed)?;
     }
+    if (PLACED..known()).contains(&version) {
+        client.batch_execute(STAMP_AGAIN).await.map_err(failed)?;
+    }
     // Shared, so that whoever is about to mark it is waited for.
     client.batch_execute("SELECT FROM tenure.meta FOR SHARE").await.map_err(failed)?;
     found(client).await
+}
+
+/// Tables that a newer Tenure has changed are not for this one to write.
+pub(super) fn check_version(found: u32) -> Result<(), Error> {
+    let known = known();
+    if found > known {
+        return Err(Error::Newer { path: "the database".into(), found, known });
+    }
+    Ok(())
 }
 
 /// What it says now.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tenure_core::{Fact, Reply, Verb};
-use tenure_store::conformance::{Cut, Outcome, Proxy, Server, command, key, times, wants_of};
+use tenure_store::conformance::{Cut, Proxy, Server, command, key, times, wants_of};
 use tenure_store::postgres::{Options, Postgres};
 use tenure_store::{Error, EventPage, Store, View};
 
@@ -11,6 +11,14 @@ use crate::support::{acquire, checked_events, run, run_with};
 
 fn name_of(url: &str) -> &str {
     url.rsplit('/').next().expect("a name")
+}
+
+/// The token that one gets for an item.
+fn get(store: &mut Postgres, collection: &str, item: &str) -> u64 {
+    match &run(store, &[acquire(collection, "ana", &[item])]).expect("commits")[0] {
+        Ok(Reply::Acquired { claim, .. }) => claim.token,
+        other => panic!("{other:?}"),
+    }
 }
 
 /// The answer to a COMMIT is lost, again and again: what happened is known each time, and happens once.
@@ -185,13 +193,6 @@ fn i02_after_a_takeover_that_lost_commits_no_token_repeats() {
     let server = Server::start();
     let url = server.database();
     let mut store = Postgres::open(&url, &Options::default()).expect("opens");
-    let token = |outcomes: Vec<Outcome>| match &outcomes[0] {
-        Ok(Reply::Acquired { claim, .. }) => claim.token,
-        other => panic!("{other:?}"),
-    };
-    let get = |store: &mut Postgres, collection: &str, item: &str| {
-        token(run(store, &[acquire(collection, "ana", &[item])]).expect("commits"))
-    };
     get(&mut store, "lock/a", "kept");
     let mut lost = Vec::new();
     server.lose(|| {
@@ -216,6 +217,51 @@ fn i02_after_a_takeover_that_lost_commits_no_token_repeats() {
     let mut other = Postgres::open(&url, &Options::default()).expect("opens");
     let next = get(&mut other, "lock/a", "three");
     assert_eq!((other.epoch(), next), (epoch, events.last().map_or(0, |last| last.event.seq) + 1));
+}
+
+/// An earlier state is loaded from a dump, over what was there or beside it: the timeline is the same, and nothing else
+/// tells. No token is given out twice, by a node that was there all the time or by one that starts.
+#[test]
+fn i02_after_a_dump_was_restored_no_token_repeats() {
+    let server = Server::shared();
+    for restored in ["in its place", "over emptied tables", "beside it"] {
+        let url = server.database();
+        let name = name_of(&url);
+        let mut store = Postgres::open(&url, &Options::default()).expect("opens");
+        get(&mut store, "lock/a", "kept");
+        let dump = std::env::temp_dir().join(format!("tenure-{}-{name}.dump", std::process::id()));
+        let path = dump.to_str().expect("a path that is text");
+        server.tool("pg_dump", &["--format=custom", "--file", path, "--dbname", &url]);
+        let newest = get(&mut store, "lock/a", "one").max(get(&mut store, "lock/new", "one"));
+        let mut now = url.clone();
+        match restored {
+            "in its place" => server.tool("pg_restore", &["--clean", "--dbname", &url, path]),
+            "over emptied tables" => {
+                let all = "SELECT string_agg('tenure.' || tablename, ', ') FROM pg_tables WHERE schemaname = 'tenure'";
+                server.run(name, &format!("TRUNCATE {}", server.ask(name, all).expect("tables")));
+                server.tool("pg_restore", &["--data-only", "--dbname", &url, path]);
+            }
+            _ => {
+                now = server.database();
+                server.tool("pg_restore", &["--dbname", &now, path]);
+                store = Postgres::open(&now, &Options::default()).expect("opens");
+            }
+        }
+        std::fs::remove_file(&dump).expect("the dump goes");
+        for (collection, item) in [("lock/a", "one"), ("lock/new", "one"), ("lock/a", "two")] {
+            let token = get(&mut store, collection, item);
+            assert!(token > newest, "{restored}: {token} in {collection}, and {newest} was given out");
+        }
+        let epoch = store.epoch();
+        assert!(epoch > 1, "{restored}");
+        // Once; and not for what a database does to its tables by itself.
+        server.run(name_of(&now), "VACUUM (FULL) tenure.place");
+        server.run(name_of(&now), "VACUUM (FREEZE) tenure.place");
+        let mut other = Postgres::open(&now, &Options::default()).expect("opens");
+        get(&mut other, "lock/a", "three");
+        get(&mut store, "lock/a", "four");
+        assert_eq!((other.epoch(), store.epoch()), (epoch, epoch), "{restored}");
+    }
 }
 
 /// Nobody looks at a writer's connection while it is idle; whoever comes next must not pay for that.

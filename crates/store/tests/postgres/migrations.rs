@@ -6,7 +6,7 @@ use tenure_store::conformance::{Server, key};
 use tenure_store::postgres::{Options, Postgres};
 use tenure_store::{Error, Store};
 
-use crate::support::{acquire, checked_events, run};
+use crate::support::{Holding, acquire, checked_events, run};
 
 #[test]
 fn r26_ten_nodes_that_start_at_once_migrate_once() {
@@ -32,13 +32,16 @@ fn r26_ten_nodes_that_start_at_once_migrate_once() {
     });
     let name = url.rsplit('/').next().expect("a name");
     let ask = |sql: &str| server.ask(name, sql).expect("a row");
-    assert_eq!(ask("SELECT string_agg(version::text, ',' ORDER BY version) FROM tenure.migrations"), "1,2,3");
-    assert_eq!(ask("SELECT version FROM tenure.schema"), "3");
+    assert_eq!(
+        ask("SELECT string_agg(version::text, ',' ORDER BY version) FROM tenure.migrations"),
+        "1,2,3,4"
+    );
+    assert_eq!(ask("SELECT version FROM tenure.schema"), "4");
     assert_eq!(ask("SELECT count(*) FROM tenure.events WHERE collection = 'lock/a'"), "11");
 }
 
 /// What was added since, taken away again: the tables as version 1 made them, with what was written since.
-const AS_VERSION_1: &str = "ALTER TABLE tenure.meta DROP COLUMN store, DROP COLUMN mark, DROP COLUMN history; \
+const AS_VERSION_1: &str = "ALTER TABLE tenure.meta DROP COLUMN store, DROP COLUMN mark; DROP TABLE tenure.place; \
      ALTER TABLE tenure.collections DROP COLUMN turn; \
      DROP INDEX tenure.claims_ended; DROP INDEX tenure.claims_of; \
      CREATE INDEX claims_of ON tenure.claims (collection, holder, number) WHERE state = 0; \
@@ -76,7 +79,10 @@ fn r26_ten_nodes_that_start_at_once_bring_a_used_database_of_version_1_up_to_dat
         }
     });
     let ask = |sql: &str| server.ask(name, sql).expect("a row");
-    assert_eq!(ask("SELECT string_agg(version::text, ',' ORDER BY version) FROM tenure.migrations"), "1,2,3");
+    assert_eq!(
+        ask("SELECT string_agg(version::text, ',' ORDER BY version) FROM tenure.migrations"),
+        "1,2,3,4"
+    );
     assert_eq!(ask("SELECT count(*) FROM tenure.items"), "60");
     checked_events(&*Postgres::open(&url, &Options::default()).expect("opens").reader(), &key("lock/a"));
     // As if it had been made today.
@@ -94,6 +100,71 @@ fn r26_tables_of_a_newer_tenure_are_left_alone() {
     server.run(name, "UPDATE tenure.schema SET version = 99");
     let error = Postgres::open(&url, &Options::default()).expect_err("is newer");
     assert!(matches!(error, Error::Newer { found: 99, .. }), "{error}");
+}
+
+/// The tables as version 3 made them.
+const AS_VERSION_3: &str = "ALTER TABLE tenure.meta ADD COLUMN history text; \
+     UPDATE tenure.meta SET history = (SELECT place FROM tenure.place); DROP TABLE tenure.place; \
+     DELETE FROM tenure.migrations WHERE version > 3; UPDATE tenure.schema SET version = 3";
+
+/// Where the data is was kept elsewhere before: an upgrade is no restore, and a restore before it is still one.
+#[test]
+fn r26_where_the_data_is_outlives_an_upgrade() {
+    let server = Server::shared();
+    for (elsewhere, epochs) in [("", 0), ("UPDATE tenure.meta SET history = '1/00000001'", 1)] {
+        let url = server.database();
+        let name = url.rsplit('/').next().expect("a name");
+        let before = Postgres::open(&url, &Options::default()).expect("opens").epoch();
+        server.run(name, AS_VERSION_3);
+        server.run(name, elsewhere);
+        let after = Postgres::open(&url, &Options::default()).expect("opens").epoch();
+        assert_eq!(u64::from(after > before), epochs, "{before} {after}");
+        assert_eq!(Postgres::open(&url, &Options::default()).expect("opens").epoch(), after);
+    }
+}
+
+/// A batch of a node that knows less ends before the tables change.
+#[test]
+fn r26_a_migration_waits_for_batches_that_are_under_way() {
+    let server = Server::shared();
+    let url = server.database();
+    let name = url.rsplit('/').next().expect("a name");
+    let mut store = Postgres::open(&url, &Options::default()).expect("opens");
+    run(&mut store, &[acquire("lock/a", "ana", &["one"])]).expect("commits");
+    drop(store);
+    server.run(name, AS_VERSION_3);
+    let batch = Holding::begin(&url);
+    assert_eq!(batch.rows("SELECT collection FROM tenure.collections FOR UPDATE").len(), 1);
+    std::thread::scope(|scope| {
+        let node = scope.spawn(|| Postgres::open(&url, &Options::default()).map(drop));
+        let waits = "SELECT count(*) FROM pg_stat_activity \
+                     WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        while server.ask(name, waits).as_deref() == Some("0") {
+            assert!(!node.is_finished(), "it waits");
+        }
+        assert_eq!(server.ask(name, "SELECT version FROM tenure.schema").as_deref(), Some("3"));
+        batch.end();
+        node.join().expect("ends").expect("opens");
+    });
+    assert_eq!(server.ask(name, "SELECT version FROM tenure.schema").as_deref(), Some("4"));
+}
+
+/// What a newer node does to the tables of one that runs: it changes them, and writes their place anew.
+#[test]
+fn r26_a_node_that_runs_stops_when_a_newer_one_has_changed_the_tables() {
+    let server = Server::shared();
+    let url = server.database();
+    let name = url.rsplit('/').next().expect("a name");
+    let mut store = Postgres::open(&url, &Options::default()).expect("opens");
+    let again = "UPDATE tenure.place SET written = pg_current_xact_id()::xid WHERE written = xmin";
+    server.run(name, again);
+    let mut get = |item: &str| run(&mut store, &[acquire("lock/a", "ana", &[item])]);
+    get("one").expect("nothing has changed");
+    server.run(name, &format!("BEGIN; UPDATE tenure.schema SET version = 99; {again}; COMMIT"));
+    let error = get("two").expect_err("is newer");
+    assert!(matches!(error, Error::Newer { found: 99, .. }), "{error}");
+    assert_eq!(server.ask(name, "SELECT count(*) FROM tenure.items").as_deref(), Some("1"));
+    assert_eq!(server.ask(name, "SELECT epoch FROM tenure.meta").as_deref(), Some("1"), "no restore either");
 }
 
 #[test]
@@ -147,6 +218,6 @@ fn r26_a_schema_that_was_made_for_the_user_is_enough() {
         let mut store = Postgres::open(&url, &Options::default()).expect("opens");
         run(&mut store, &[acquire("lock/a", "ana", &[item])]).expect("commits");
     }
-    let history = "SELECT history LIKE '_%/00000001' FROM tenure.meta";
+    let history = "SELECT place LIKE '_%/00000001' AND written = xmin FROM tenure.place";
     assert_eq!(server.ask(name, history).as_deref(), Some("t"), "nor does it need more to know its history");
 }

@@ -15,7 +15,7 @@ use tenure_store::postgres::{Direct, Options, Postgres};
 use tenure_store::{Heard, Store};
 
 use crate::exact;
-use crate::support::{acquire, run};
+use crate::support::{Holding, acquire, run};
 use crate::writers::overlap;
 
 /// A pooler with fewer sessions than it has clients.
@@ -109,42 +109,6 @@ fn e09_several_writers_share_the_sessions_of_a_pooler() {
     let server = Server::shared();
     let pooler = Pooler::before(server);
     overlap(&pooler.url(&server.database()), 5, &Options::default());
-}
-
-/// A client of the pooler that has one of its sessions, for as long as its transaction lasts.
-struct Holding {
-    runtime: tokio::runtime::Runtime,
-    client: tokio_postgres::Client,
-}
-
-impl Holding {
-    fn begin(url: &str) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-        let runtime = runtime.expect("a runtime");
-        let client = runtime.block_on(async {
-            let (client, connection) =
-                tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("connects");
-            tokio::spawn(connection);
-            client.batch_execute("BEGIN").await.expect("begins");
-            client
-        });
-        Self { runtime, client }
-    }
-
-    fn rows(&self, sql: &str) -> Vec<Vec<String>> {
-        let answers = self.runtime.block_on(self.client.simple_query(sql)).expect("answers");
-        let rows = answers.into_iter().filter_map(|message| match message {
-            tokio_postgres::SimpleQueryMessage::Row(row) => {
-                Some((0..row.len()).map(|column| row.get(column).unwrap_or_default().to_owned()).collect())
-            }
-            _ => None,
-        });
-        rows.collect()
-    }
-
-    fn end(self) {
-        self.rows("COMMIT");
-    }
 }
 
 /// The worst that a pooler can do: another session, in which the same names mean something else, and nothing

@@ -66,3 +66,39 @@ pub(crate) fn checked_events(reader: &dyn Reader, key: &CollectionKey) -> Vec<Ar
     assert_eq!(head, (events.len() as u64, previous), "{key}: the head");
     events
 }
+
+/// Somebody else's transaction, which lasts until it is told to end; behind a pooler it has a session for so long.
+pub(crate) struct Holding {
+    runtime: tokio::runtime::Runtime,
+    client: tokio_postgres::Client,
+}
+
+impl Holding {
+    pub(crate) fn begin(url: &str) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let client = runtime.block_on(async {
+            let (client, connection) =
+                tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("connects");
+            tokio::spawn(connection);
+            client.batch_execute("BEGIN").await.expect("begins");
+            client
+        });
+        Self { runtime, client }
+    }
+
+    pub(crate) fn rows(&self, sql: &str) -> Vec<Vec<String>> {
+        let answers = self.runtime.block_on(self.client.simple_query(sql)).expect("answers");
+        let rows = answers.into_iter().filter_map(|message| match message {
+            tokio_postgres::SimpleQueryMessage::Row(row) => {
+                Some((0..row.len()).map(|column| row.get(column).unwrap_or_default().to_owned()).collect())
+            }
+            _ => None,
+        });
+        rows.collect()
+    }
+
+    pub(crate) fn end(self) {
+        self.rows("COMMIT");
+    }
+}
