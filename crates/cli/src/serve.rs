@@ -1,6 +1,7 @@
 //! `tenure serve` and `tenure config`: the configuration, the store and the server, put together.
 
 mod demo;
+mod memory;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -127,6 +128,7 @@ impl ConfigCommand {
 
 impl Serve {
     pub(crate) fn run(self) -> Result {
+        memory::settle();
         let config = self.settings.load()?;
         tenure_server::log::init(&config.log)?;
         for warning in config.warnings() {

@@ -44,6 +44,26 @@ fn a_claim_survives_a_kill_and_a_restart() {
     assert_eq!(after[0]["state"], "active");
 }
 
+/// The allocator's settings are there before the program is, in the same process; an operator's own stay as they are.
+#[test]
+fn the_server_runs_with_settings_for_its_memory() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let settings = |command| {
+        let server = Server::of(command);
+        let all = std::fs::read(format!("/proc/{}/environ", server.child.id())).expect("an environment");
+        let all = text(&all);
+        let mut found: Vec<_> =
+            all.split('\0').filter(|setting| setting.starts_with("MIMALLOC_")).map(str::to_owned).collect();
+        found.sort_unstable();
+        found
+    };
+    let data = folder.path().join("data");
+    assert_eq!(settings(serve(&data)), ["MIMALLOC_GENERIC_COLLECT=1000000", "MIMALLOC_PURGE_DELAY=60000"]);
+    let mut own = serve(&data);
+    own.env("MIMALLOC_PURGE_DELAY", "10");
+    assert_eq!(settings(own), ["MIMALLOC_PURGE_DELAY=10"]);
+}
+
 #[test]
 fn the_demonstration_loads_once_and_says_who_is_who() {
     let folder = tempfile::tempdir().expect("a folder");
