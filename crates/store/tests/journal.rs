@@ -310,6 +310,43 @@ fn the_next_segment_is_made_before_it_is_needed_and_the_store_waits_for_it_to_th
 }
 
 #[test]
+fn what_a_burst_needed_is_given_back_and_no_commit_waits_for_that() {
+    let gone = Path::new(FOLDER).join("journal").join("gone.tmp");
+    for fold in [Fold::Manual, Fold::Thread] {
+        let options =
+            Options { fold, fold_bytes: 1 << 30, fold_after_ms: 1 << 30, segments_max: 8, ..small() };
+        let (disk, archive) = (FaultDisk::default(), MemoryArchive::default());
+        let mut store = open(&disk, &archive, &options).unwrap();
+        let segments = || {
+            disk.names().iter().filter(|name| name.extension().is_some_and(|end| end == "journal")).count()
+        };
+        for number in 0..24 {
+            step(&mut store, number).unwrap();
+        }
+        assert_eq!(segments(), 6, "{fold:?}");
+        store.fold_now(u64::MAX).unwrap();
+        let gate = disk.gate();
+        let closed = (fold == Fold::Thread).then(|| gate.lock());
+        for number in 24..48 {
+            step(&mut store, number).unwrap();
+            store.fold_now(u64::MAX).unwrap();
+        }
+        // One at a time: while one is being removed, the others are used again.
+        assert_eq!(
+            (segments(), disk.names().contains(&gone)),
+            if closed.is_some() { (6, true) } else { (3, false) }
+        );
+        let killed = disk.after_kill();
+        drop(closed);
+        drop(store);
+        assert!(!disk.names().contains(&gone), "{fold:?}: it is waited for");
+        let mut store = open(&killed, &archive, &options).unwrap();
+        assert!(!killed.names().contains(&gone), "{fold:?}: what was left of it is removed at the start");
+        assert_eq!(look(&mut store, 48), expected(48)[48], "{fold:?}");
+    }
+}
+
+#[test]
 fn without_room_for_the_next_segment_the_present_one_is_filled_and_an_old_one_used_again() {
     let (disk, archive) = (FaultDisk::default(), MemoryArchive::default());
     let mut store = open(&disk, &archive, &small()).unwrap();

@@ -31,6 +31,8 @@ struct Inner {
     /// Bytes that can still be allocated.
     room: Option<u64>,
     locked: bool,
+    /// Whoever removes a file waits for this.
+    gate: Arc<Mutex<()>>,
     randoms: u64,
     pub log: Vec<String>,
 }
@@ -98,6 +100,11 @@ impl FaultDisk {
     /// Whoever syncs next panics.
     pub fn panic_at_next_sync(&self) {
         self.0.lock().trouble = Some(Trouble::PanicSync);
+    }
+
+    /// Nothing is removed while this is locked.
+    pub fn gate(&self) -> Arc<Mutex<()>> {
+        self.0.lock().gate.clone()
     }
 
     /// Only so many bytes more can be allocated; `None` for any.
@@ -245,6 +252,8 @@ impl Disk for FaultDisk {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
+        let gate = self.0.lock().gate.clone();
+        let _open = gate.lock();
         self.operate(&format!("remove {}", name(path)), |inner| {
             let change = Change::Remove(path.to_owned());
             apply(&mut inner.names, change.clone());

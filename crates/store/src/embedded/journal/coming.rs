@@ -1,9 +1,9 @@
-//! The file of the next segment, made before it is needed: that takes as long as hundreds of commits.
+//! What takes as long as hundreds of commits, done beside them: the file of the next segment is made before it is needed.
 
 use std::io;
 use std::thread::JoinHandle;
 
-/// A file of zeros, or why there is none.
+/// What came of it, for one a file of zeros, or why there is none.
 pub(super) enum Coming<F> {
     Made(io::Result<F>),
     Making(Making<F>),
@@ -11,7 +11,7 @@ pub(super) enum Coming<F> {
     Later,
 }
 
-/// A thread that makes one. It is waited for however this ends: nothing is written to a folder whose lock is let go of.
+/// A thread that is at it. It is waited for however this ends: nothing is written to a folder whose lock is let go of.
 pub(super) struct Making<F>(Option<JoinHandle<io::Result<F>>>);
 
 impl<F: Send + 'static> Coming<F> {
@@ -22,6 +22,14 @@ impl<F: Send + 'static> Coming<F> {
         }
         let builder = std::thread::Builder::new().name("tenure-segment".to_owned());
         builder.spawn(make).map_or(Self::Later, |thread| Self::Making(Making(Some(thread))))
+    }
+
+    /// Nobody is at it any more.
+    pub(super) fn is_over(&self) -> bool {
+        match self {
+            Self::Made(_) | Self::Later => true,
+            Self::Making(Making(thread)) => thread.as_ref().is_none_or(JoinHandle::is_finished),
+        }
     }
 
     /// `None` where nobody has begun to make it.

@@ -2,15 +2,18 @@
 //! answered after that and not before.
 //!
 //! A segment's life. Only a file named `<id>.journal` is part of the journal; each arrow is made safe
-//! before the next one begins, so a crash between any two leaves a journal that reads the same.
+//! before the next one begins, so a crash between any two leaves a journal that reads the same. On the way out nothing
+//! needs to be: a segment that is still there is one that was folded.
 //!
 //! ```text
 //!  allocate, zeros, sync ──► next.tmp ── header, sync ──► next.tmp ── rename, sync dir ──► <id>.journal
 //!                               ▲                                                             │ full
-//!                               └──────────────────── rename, sync dir ◄── folded ────────────┘
+//!                               └──────────────────── rename, sync dir ◄── folded ────────────┤
+//!                                        removed ◄── gone.tmp ◄── rename ◄── one too many ────┘
 //! ```
 //!
-//! The file of zeros is made while the segment before it fills, see [`coming`].
+//! The file of zeros is made while the segment before it fills, and one too many is removed, beside the commits, see
+//! [`coming`].
 //!
 //! It never decides what is in a batch, and never throws away one that the archive does not have.
 
@@ -35,6 +38,9 @@ use crate::Error;
 /// The name of a segment that is being made.
 pub(crate) const NEXT_NAME: &str = "next.tmp";
 
+/// The name of a segment that is not needed any more, until it is removed.
+pub(crate) const GONE_NAME: &str = "gone.tmp";
+
 /// The journal of an open store, ready to append.
 pub(crate) struct Journal<D: Disk> {
     disk: Arc<D>,
@@ -50,6 +56,8 @@ pub(crate) struct Journal<D: Disk> {
     current: Segment<D::File>,
     /// The file of the segment after it, where it will have to be a new one.
     coming: Option<Coming<D::File>>,
+    /// The file that is being removed, or was.
+    going: Option<Coming<()>>,
     /// The store has threads of its own.
     threads: bool,
     /// The number that the next batch gets.
@@ -133,11 +141,9 @@ impl<D: Disk> Journal<D> {
             (None, None) => self.allocate()?,
         };
         self.roll_over(file)?;
-        // What a burst needed is given back, one at a time.
-        if self.full.len() > self.segments_kept
-            && let Some(oldest) = self.full.front().copied().filter(folded)
-        {
-            self.remove(oldest)?;
+        // What a burst needed is given back, one at a time, and not the only one that can be used again.
+        if self.full.len() > self.segments_kept && self.full.get(1).is_some_and(folded) {
+            self.give_back()?;
         }
         Ok(Room::Ready)
     }
@@ -146,9 +152,7 @@ impl<D: Disk> Journal<D> {
     fn look_ahead(&mut self, folded_through: u64) {
         // Early enough to be ready in time, and late enough for the fold of an old one.
         let is_late = self.current.end > self.current.header.bytes / 4 * 3;
-        // One beyond those that are kept would only be given back.
-        let most = self.segments_kept.min(self.segments_max - 1);
-        if !is_late || self.coming.is_some() || self.full.len() >= most {
+        if !is_late || self.coming.is_some() || self.full.len() + 1 >= self.segments_max {
             return;
         }
         if !self.full.front().is_some_and(|oldest| self.is_reusable(oldest, folded_through)) {
@@ -271,6 +275,25 @@ impl<D: Disk> Journal<D> {
         self.sync_dir()
     }
 
+    /// Takes the oldest segment out of the journal and has its file removed, which takes as long as a hundred commits where
+    /// the disk is told of blocks that are free. One at a time: while one is being removed nothing happens.
+    fn give_back(&mut self) -> Result<(), Error> {
+        if self.going.as_ref().is_some_and(|going| !going.is_over()) {
+            return Ok(());
+        }
+        let Some(oldest) = self.full.front().copied() else { return Ok(()) };
+        let (from, gone) = (self.dir.join(segment_name(oldest.id)), self.dir.join(GONE_NAME));
+        self.disk.rename(&from, &gone).map_err(|source| io_error(&from, "rename", source))?;
+        // Until that is safe it is one of those that are folded, and nothing is made of its file.
+        self.full.pop_front();
+        let disk = self.disk.clone();
+        self.going = Some(Coming::start(self.threads, move || {
+            // The next one takes its name, or the next start removes it.
+            disk.remove(&gone).inspect_err(|error| tracing::warn!(%error, "an old segment was not removed"))
+        }));
+        Ok(())
+    }
+
     fn remove(&mut self, oldest: FullSegment) -> Result<(), Error> {
         let path = self.dir.join(segment_name(oldest.id));
         self.disk.remove(&path).map_err(|source| io_error(&path, "remove", source))?;
@@ -361,6 +384,7 @@ fn with_segments<D: Disk>(
         full,
         current,
         coming: None,
+        going: None,
         // Who folds by hand has no threads at all.
         threads: options.fold == Fold::Thread,
         next,

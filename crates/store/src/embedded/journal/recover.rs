@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::format::{BadHeader, FORMAT, Head, Header, PAGE_BYTES, segment_id, segment_name};
-use super::{FullSegment, Journal, NEXT_NAME, Segment, create, io_error, with_segments};
+use super::{FullSegment, GONE_NAME, Journal, NEXT_NAME, Segment, create, io_error, with_segments};
 use crate::Error;
 use crate::embedded::disk::{Disk, DiskFile};
 use crate::embedded::options::{Faults, Options};
@@ -207,13 +207,13 @@ fn read_headers<D: Disk>(disk: &D, dir: &Path, store: u64) -> Result<Vec<Header>
     ids.into_iter().map(|id| read_header(disk, &dir.join(segment_name(id)), id, store)).collect()
 }
 
-/// Removes a segment that was being made, and makes sure of the names that are there: the process
+/// Removes a segment that was being made or removed, and makes sure of the names that are there: the process
 /// that gave them may have died before it could.
 fn clean<D: Disk>(disk: &D, dir: &Path, faults: Faults) -> Result<(), Error> {
     let names = disk.list(dir).map_err(|source| io_error(dir, "list", source))?;
-    if names.iter().any(|name| name == NEXT_NAME) {
-        let next = dir.join(NEXT_NAME);
-        disk.remove(&next).map_err(|source| io_error(&next, "remove", source))?;
+    for name in names.iter().filter(|name| [NEXT_NAME, GONE_NAME].contains(&name.as_str())) {
+        let path = dir.join(name);
+        disk.remove(&path).map_err(|source| io_error(&path, "remove", source))?;
     }
     if faults.skip_dir_sync {
         return Ok(());
