@@ -2,6 +2,7 @@
 //! makes up for that in one go, in the middle of an allocation: every few seconds, 2 to 5 ms in which nobody is answered.
 
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 /// Pages are looked through rarely, since each is looked at anyway before it is used again; what nobody has used for a
@@ -15,12 +16,14 @@ pub(super) fn settle() {
     if SETTINGS.iter().any(|(name, _)| std::env::var_os(name).is_some()) {
         return;
     }
-    let Ok(program) = std::env::current_exe() else { return };
     let mut arguments = std::env::args_os();
-    let mut again = Command::new(program);
-    if let Some(name) = arguments.next() {
-        again.arg0(name);
+    let (Ok(program), Some(name)) = (std::env::current_exe(), arguments.next()) else { return };
+    // Started by something else, a loader for one, that would not know what to do with the arguments.
+    if program.file_name() != Path::new(&name).file_name() {
+        return;
     }
+    let mut again = Command::new(program);
+    again.arg0(name);
     // It answers only if it failed.
     let _ = again.args(arguments).envs(SETTINGS).exec();
 }

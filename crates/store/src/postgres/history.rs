@@ -4,7 +4,8 @@
 //! nobody can have used, and whoever has a cursor from before starts anew.
 //!
 //! `tenure.place` tells it by what is kept beside the data:
-//! - `place`, the cluster and its timeline: each takeover begins one.
+//! - `place`, the cluster, the database and the timeline: each takeover begins one, and a database that was made as a copy
+//!   of another, page by page, is another.
 //! - `written`, the transaction that wrote the row. PostgreSQL knows that by itself (`xmin`), and a dump takes along
 //!   what the row says, not who wrote it. So data that was loaded says another transaction than the one that loaded it,
 //!   whichever way it came.
@@ -27,8 +28,9 @@ use crate::embedded::backup::{next_epoch, restore_entry};
 use crate::limits::RESTORE_MAX;
 use crate::{Batch, Error, Store, View, Want};
 
-/// The cluster, and which of its timelines is written now.
+/// The cluster, the database in it, and which timeline is written now.
 const HERE: &str = "SELECT (SELECT system_identifier::text FROM pg_control_system()) || '/' || \
+     (SELECT oid FROM pg_database WHERE datname = current_database()) || '/' || \
      left(pg_walfile_name(pg_current_wal_lsn()), 8)";
 
 /// Looks which history this is, where the database can tell.

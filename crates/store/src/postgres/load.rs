@@ -90,7 +90,8 @@ const CLOCK_AND_PROCESS: &str = "SELECT floor(extract(epoch FROM clock_timestamp
 /// it was made to, and data can be replaced under any.
 pub(super) const CLOCK_AND_PLACE: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint, \
      pg_backend_pid(), current_setting('synchronous_commit') = 'off', \
-     (SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/' || xmin FROM tenure.place)";
+     (SELECT oid FROM pg_database WHERE datname = current_database()) || '/' || \
+     left(pg_walfile_name(pg_current_wal_lsn()), 8) || '/' || (SELECT xmin FROM tenure.place WHERE one)";
 
 /// What most batches read, planned once for each connection.
 pub(super) const PREPARED: &[Typed] = &[

@@ -62,6 +62,9 @@ pub const DUE: &str = due::DUE;
 /// The same, of what a claim asks about its holder.
 #[cfg(feature = "conformance")]
 pub const OF_HOLDERS: &str = load::OF_HOLDERS;
+/// The same, of the clock and the place.
+#[cfg(feature = "conformance")]
+pub const CLOCK_AND_PLACE: &str = load::CLOCK_AND_PLACE;
 
 /// How a batch begins, for a wire that cuts batches off.
 #[cfg(feature = "conformance")]

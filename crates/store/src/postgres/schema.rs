@@ -96,10 +96,11 @@ ALTER TABLE tenure.meta ADD COLUMN store uuid NOT NULL DEFAULT gen_random_uuid()
 /// Explained in `recent.rs`. A node that knows nothing of it must not write beside one that relies on it.
 const THIRD: &str = "ALTER TABLE tenure.collections ADD COLUMN turn bigint NOT NULL DEFAULT 0;";
 
-/// Explained in `history.rs`.
-const FOURTH: &str =
-    "CREATE TABLE tenure.place (one boolean PRIMARY KEY CHECK (one), place text, written xid);
-INSERT INTO tenure.place SELECT true, history FROM tenure.meta;
+/// Explained in `history.rs`. A dump of version 3 that was restored over a later one has left that table there.
+const FOURTH: &str = "DROP TABLE IF EXISTS tenure.place;
+CREATE TABLE tenure.place (one boolean PRIMARY KEY CHECK (one), place text, written xid);
+INSERT INTO tenure.place SELECT true, split_part(history, '/', 1) || '/' || d.oid || '/' || split_part(history, '/', 2)
+    FROM tenure.meta, pg_database d WHERE d.datname = current_database();
 ALTER TABLE tenure.meta DROP COLUMN history;";
 
 /// The newest version that is known here.

@@ -224,7 +224,7 @@ fn i02_after_a_takeover_that_lost_commits_no_token_repeats() {
 #[test]
 fn i02_after_a_dump_was_restored_no_token_repeats() {
     let server = Server::shared();
-    for restored in ["in its place", "over emptied tables", "beside it"] {
+    for restored in ["in its place", "over emptied tables", "beside it", "page by page"] {
         let url = server.database();
         let name = name_of(&url);
         let mut store = Postgres::open(&url, &Options::default()).expect("opens");
@@ -232,6 +232,13 @@ fn i02_after_a_dump_was_restored_no_token_repeats() {
         let dump = std::env::temp_dir().join(format!("tenure-{}-{name}.dump", std::process::id()));
         let path = dump.to_str().expect("a path that is text");
         server.tool("pg_dump", &["--format=custom", "--file", path, "--dbname", &url]);
+        let copy = format!("copy_of_{name}");
+        if restored == "page by page" {
+            drop(store);
+            server.gone(&url);
+            server.run("postgres", &format!("CREATE DATABASE {copy} TEMPLATE {name}"));
+            store = Postgres::open(&url, &Options::default()).expect("opens");
+        }
         let newest = get(&mut store, "lock/a", "one").max(get(&mut store, "lock/new", "one"));
         let mut now = url.clone();
         match restored {
@@ -240,6 +247,13 @@ fn i02_after_a_dump_was_restored_no_token_repeats() {
                 let all = "SELECT string_agg('tenure.' || tablename, ', ') FROM pg_tables WHERE schemaname = 'tenure'";
                 server.run(name, &format!("TRUNCATE {}", server.ask(name, all).expect("tables")));
                 server.tool("pg_restore", &["--data-only", "--dbname", &url, path]);
+            }
+            "page by page" => {
+                let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname";
+                server.run("postgres", &format!("{end} = '{name}'"));
+                server.gone(&url);
+                server.run("postgres", &format!("DROP DATABASE {name}"));
+                server.run("postgres", &format!("ALTER DATABASE {copy} RENAME TO {name}"));
             }
             _ => {
                 now = server.database();

@@ -3,7 +3,7 @@
 use tenure_store::Store;
 use tenure_store::conformance::Server;
 use tenure_store::limits::READERS_WAITING_MAX;
-use tenure_store::postgres::{DUE, OF_HOLDERS, Options, Postgres};
+use tenure_store::postgres::{CLOCK_AND_PLACE, DUE, OF_HOLDERS, Options, Postgres};
 
 /// How a statement with parameters is carried out, as the database plans it for these values.
 fn plan(server: &Server, url: &str, types: &str, sql: &str, values: &str) -> String {
@@ -27,6 +27,19 @@ fn e09_the_look_for_deadlines_searches_its_index() {
         assert!(plan.contains("claims_due") && plan.contains("Index Cond"), "{plan}");
         assert!(!plan.contains("\"Filter\""), "{plan}");
     }
+}
+
+/// In every batch, under its locks: planned as a scan that is forbidden it would seem so dear that the database compiles it.
+#[test]
+fn e09_the_look_for_the_place_goes_by_indexes() {
+    let server = Server::shared();
+    let url = server.database();
+    drop(Postgres::open(&url, &Options::default()).expect("opens"));
+    let name = url.rsplit('/').next().expect("a name");
+    let plan =
+        server.ask(name, &format!("SET enable_seqscan = off; EXPLAIN (FORMAT JSON) {CLOCK_AND_PLACE}"));
+    let plan = plan.expect("a plan");
+    assert!(!plan.contains("Seq Scan") && plan.contains("place_pkey"), "{plan}");
 }
 
 /// Claims that were released in time leave their deadlines in the index until it is vacuumed. Whoever passes them

@@ -143,7 +143,7 @@ impl<D: Disk> Journal<D> {
         self.roll_over(file)?;
         // What a burst needed is given back, one at a time, and not the only one that can be used again.
         if self.full.len() > self.segments_kept && self.full.get(1).is_some_and(folded) {
-            self.give_back()?;
+            self.give_back();
         }
         Ok(Room::Ready)
     }
@@ -277,13 +277,17 @@ impl<D: Disk> Journal<D> {
 
     /// Takes the oldest segment out of the journal and has its file removed, which takes as long as a hundred commits where
     /// the disk is told of blocks that are free. One at a time: while one is being removed nothing happens.
-    fn give_back(&mut self) -> Result<(), Error> {
+    /// Nobody waits for it, so where it cannot be done it is only said.
+    fn give_back(&mut self) {
         if self.going.as_ref().is_some_and(|going| !going.is_over()) {
-            return Ok(());
+            return;
         }
-        let Some(oldest) = self.full.front().copied() else { return Ok(()) };
+        let Some(oldest) = self.full.front().copied() else { return };
         let (from, gone) = (self.dir.join(segment_name(oldest.id)), self.dir.join(GONE_NAME));
-        self.disk.rename(&from, &gone).map_err(|source| io_error(&from, "rename", source))?;
+        if let Err(error) = self.disk.rename(&from, &gone) {
+            tracing::warn!(%error, "an old segment was not taken out of the journal");
+            return;
+        }
         // Until that is safe it is one of those that are folded, and nothing is made of its file.
         self.full.pop_front();
         let disk = self.disk.clone();
@@ -291,7 +295,6 @@ impl<D: Disk> Journal<D> {
             // The next one takes its name, or the next start removes it.
             disk.remove(&gone).inspect_err(|error| tracing::warn!(%error, "an old segment was not removed"))
         }));
-        Ok(())
     }
 
     fn remove(&mut self, oldest: FullSegment) -> Result<(), Error> {
