@@ -182,6 +182,13 @@ impl Server {
         }
     }
 
+    /// Whether somebody waits for a lock in a database.
+    pub fn waits(&self, database: &str) -> bool {
+        let waiting = "SELECT count(*) FROM pg_stat_activity \
+                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        self.ask(database, waiting).as_deref() != Some("0")
+    }
+
     /// How many deadlocks there were in a database, once all of its backends have ended.
     pub fn deadlocks(&self, url: &str) -> u64 {
         self.gone(url);

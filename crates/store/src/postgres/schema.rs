@@ -11,8 +11,6 @@ use crate::limits::MIGRATE_MS;
 
 /// What each version adds, from 1. A step that was released is never changed.
 const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH];
-/// The first version whose nodes look at `tenure.place` in every batch.
-const PLACED: u32 = 4;
 
 /// Names sort as bytes, as they do everywhere else in Tenure. `body` is the row in Tenure's own form; what
 /// stands beside it is what is searched for. Heads and claims change all the time: room on their pages
@@ -104,7 +102,7 @@ INSERT INTO tenure.place SELECT true, split_part(history, '/', 1) || '/' || d.oi
 ALTER TABLE tenure.meta DROP COLUMN history;";
 
 /// The newest version that is known here.
-pub(super) fn known() -> u32 {
+fn known() -> u32 {
     u32::try_from(STEPS.len()).unwrap_or(u32::MAX)
 }
 
@@ -221,7 +219,7 @@ async fn step_forward(client: &Client) -> Result<Found, Error> {
         );
         client.batch_execute(&record).await.map_err(failed)?;
     }
-    if (PLACED..known()).contains(&version) {
+    if version < known() {
         client.batch_execute(STAMP_AGAIN).await.map_err(failed)?;
     }
     // Shared, so that whoever is about to mark it is waited for.

@@ -157,9 +157,7 @@ fn e09_a_lost_commit_is_found_whoever_works_in_its_other_collections() {
                 let _ = held.recv();
                 assert!(view.covers(&key("lock/b")), "and has had it until here");
             });
-            let waits = "SELECT count(*) FROM pg_stat_activity \
-                         WHERE datname = current_database() AND wait_event_type = 'Lock'";
-            while server.ask(name, waits).as_deref() == Some("0") {
+            while !server.waits(name) {
                 std::thread::yield_now();
             }
             proxy.cut(Cut::AfterCommit);

@@ -137,9 +137,7 @@ fn r26_a_migration_waits_for_batches_that_are_under_way() {
     assert_eq!(batch.rows("SELECT collection FROM tenure.collections FOR UPDATE").len(), 1);
     std::thread::scope(|scope| {
         let node = scope.spawn(|| Postgres::open(&url, &Options::default()).map(drop));
-        let waits = "SELECT count(*) FROM pg_stat_activity \
-                     WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        while server.ask(name, waits).as_deref() == Some("0") {
+        while !server.waits(name) {
             assert!(!node.is_finished(), "it waits");
         }
         assert_eq!(server.ask(name, "SELECT version FROM tenure.schema").as_deref(), Some("3"));
