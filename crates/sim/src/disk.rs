@@ -245,6 +245,12 @@ impl Content {
         }
     }
 
+    fn shrink(&mut self, bytes: usize) {
+        self.bytes.truncate(bytes);
+        self.safe.truncate(bytes);
+        self.dirty.retain(|sector| sector * SECTOR_BYTES < bytes);
+    }
+
     fn sync(&mut self) {
         self.safe.resize(self.bytes.len(), 0);
         for sector in std::mem::take(&mut self.dirty) {
@@ -436,6 +442,19 @@ impl DiskFile for SimFile {
                     content.bytes = seen;
                 }
                 Err(error)
+            }
+        }
+    }
+
+    /// Safe at once, which is the worst that can be where a name is not.
+    fn shrink(&mut self, bytes: u64) -> io::Result<()> {
+        let bytes = usize::try_from(bytes).map_err(io::Error::other)?;
+        let mut state = self.disk.0.lock();
+        match state.begin(false) {
+            Go::Fail(error) => Err(error),
+            Go::On => {
+                state.files[self.file].shrink(bytes);
+                Ok(())
             }
         }
     }

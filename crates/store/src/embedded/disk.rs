@@ -57,6 +57,8 @@ pub trait DiskFile: Send {
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
     /// Makes what was written safe. After an error nothing about the file's bytes is known.
     fn sync_data(&mut self) -> io::Result<()>;
+    /// Gives back what lies behind so many bytes. That may be safe at once, or never.
+    fn shrink(&mut self, bytes: u64) -> io::Result<()>;
 }
 
 /// The machine's file system.
@@ -244,6 +246,10 @@ impl DiskFile for RealFile {
     /// What went past the cache may still be in the disk's own.
     fn sync_data(&mut self) -> io::Result<()> {
         self.file.sync_data()
+    }
+
+    fn shrink(&mut self, bytes: u64) -> io::Result<()> {
+        self.file.set_len(bytes)
     }
 }
 

@@ -333,6 +333,16 @@ impl DiskFile for FaultFile {
             Ok(())
         })
     }
+
+    /// Safe at once, which is the worst that can be where a name is not.
+    fn shrink(&mut self, bytes: u64) -> io::Result<()> {
+        self.disk.operate("shrink", |inner| {
+            let (bytes, content) = (usize::try_from(bytes).unwrap(), &mut inner.files[self.file]);
+            content.bytes.truncate(bytes);
+            content.safe.truncate(bytes);
+            Ok(())
+        })
+    }
 }
 
 /// Splitmix.

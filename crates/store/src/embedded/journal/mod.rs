@@ -2,14 +2,14 @@
 //! answered after that and not before.
 //!
 //! A segment's life. Only a file named `<id>.journal` is part of the journal; each arrow is made safe
-//! before the next one begins, so a crash between any two leaves a journal that reads the same. On the way out nothing
-//! needs to be: a segment that is still there is one that was folded.
+//! before the next one begins, so a crash between any two leaves a journal that reads the same. The removal itself need not
+//! be: what is still there is removed at the next start.
 //!
 //! ```text
 //!  allocate, zeros, sync ──► next.tmp ── header, sync ──► next.tmp ── rename, sync dir ──► <id>.journal
 //!                               ▲                                                             │ full
 //!                               └──────────────────── rename, sync dir ◄── folded ────────────┤
-//!                                        removed ◄── gone.tmp ◄── rename ◄── one too many ────┘
+//!                    shrunk, removed ◄── gone.tmp ◄── rename, sync dir ◄── one too many ────────┘
 //! ```
 //!
 //! The file of zeros is made while the segment before it fills, and one too many is removed, beside the commits, see
@@ -40,6 +40,9 @@ pub(crate) const NEXT_NAME: &str = "next.tmp";
 
 /// The name of a segment that is not needed any more, until it is removed.
 pub(crate) const GONE_NAME: &str = "gone.tmp";
+
+/// How much of it is removed at once: a disk is done with it in less than a millisecond.
+const REMOVED_BYTES: u64 = 1024 * 1024;
 
 /// The journal of an open store, ready to append.
 pub(crate) struct Journal<D: Disk> {
@@ -140,10 +143,12 @@ impl<D: Disk> Journal<D> {
             (None, Some(oldest)) => return Ok(Room::AfterFoldOf(oldest.last)),
             (None, None) => self.allocate()?,
         };
-        self.roll_over(file)?;
         // What a burst needed is given back, one at a time, and not the only one that can be used again.
-        if self.full.len() > self.segments_kept && self.full.get(1).is_some_and(folded) {
-            self.give_back();
+        let is_spare = self.full.len() >= self.segments_kept && self.full.get(1).is_some_and(folded);
+        let gone = if is_spare { self.take_out() } else { None };
+        self.roll_over(file)?;
+        if let Some(gone) = gone {
+            self.give_back(gone);
         }
         Ok(Room::Ready)
     }
@@ -275,25 +280,30 @@ impl<D: Disk> Journal<D> {
         self.sync_dir()
     }
 
-    /// Takes the oldest segment out of the journal and has its file removed, which takes as long as a hundred commits where
-    /// the disk is told of blocks that are free. One at a time: while one is being removed nothing happens.
-    /// Nobody waits for it, so where it cannot be done it is only said.
-    fn give_back(&mut self) {
+    /// Takes the oldest segment out of the journal, safely once the folder is synced. One at a time: while one is being
+    /// removed nothing happens. Nobody needs it done, so where it cannot be it is only said.
+    fn take_out(&mut self) -> Option<PathBuf> {
         if self.going.as_ref().is_some_and(|going| !going.is_over()) {
-            return;
+            return None;
         }
-        let Some(oldest) = self.full.front().copied() else { return };
+        let oldest = self.full.front().copied()?;
         let (from, gone) = (self.dir.join(segment_name(oldest.id)), self.dir.join(GONE_NAME));
         if let Err(error) = self.disk.rename(&from, &gone) {
             tracing::warn!(%error, "an old segment was not taken out of the journal");
-            return;
+            return None;
         }
-        // Until that is safe it is one of those that are folded, and nothing is made of its file.
         self.full.pop_front();
+        Some(gone)
+    }
+
+    /// Has a file removed that was taken out, which takes as long as a hundred commits where the disk is told of blocks
+    /// that are free.
+    fn give_back(&mut self, gone: PathBuf) {
         let disk = self.disk.clone();
         self.going = Some(Coming::start(self.threads, move || {
             // The next one takes its name, or the next start removes it.
-            disk.remove(&gone).inspect_err(|error| tracing::warn!(%error, "an old segment was not removed"))
+            remove_in_parts(&*disk, &gone)
+                .inspect_err(|error| tracing::warn!(%error, "an old segment was not removed"))
         }));
     }
 
@@ -313,6 +323,18 @@ impl<D: Disk> Journal<D> {
             Error::SyncFailed { path: self.dir.clone(), source }
         })
     }
+}
+
+/// Removes a file bit by bit: a disk that is told of 64 MiB of free blocks at once lets a commit wait for that, by ten
+/// milliseconds and more. What a crash leaves of it has its name already.
+fn remove_in_parts<D: Disk>(disk: &D, path: &Path) -> io::Result<()> {
+    let mut file = disk.open(path)?;
+    let mut bytes = file.len()?;
+    while bytes > 0 {
+        bytes = bytes.saturating_sub(REMOVED_BYTES);
+        file.shrink(bytes)?;
+    }
+    disk.remove(path)
 }
 
 /// A file of zeros, safe when this returns.
