@@ -62,10 +62,10 @@ impl<'a> Draft<'a> {
     /// The fact happened under this number. Only a restore chooses its own.
     pub(crate) fn record_at(&mut self, seq: u64, actor: Principal, fact: Fact) {
         let previous = self.head.as_ref().map(|head| head.hash).unwrap_or_default();
-        let sealed = Sealed::new(&previous, Event { seq, at_ms: self.now_ms, actor, fact });
+        let sealed = Arc::new(Sealed::new(&previous, Event { seq, at_ms: self.now_ms, actor, fact }));
         let key = self.key;
         fold::apply(self, key, &sealed.event, sealed.hash);
-        self.events.push(Arc::new(sealed));
+        self.events.push(sealed);
     }
 
     /// A heartbeat changed a claim.

@@ -170,7 +170,7 @@ pub struct End {
     /// Who held it.
     pub holder: Principal,
     /// What it held.
-    pub items: Vec<ItemId>,
+    pub items: Arc<[ItemId]>,
     /// When it ended: for an expiry the deadline itself.
     pub ended_at_ms: i64,
     /// Nobody gets its items before this.

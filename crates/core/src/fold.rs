@@ -27,7 +27,7 @@ pub fn apply(rows: &mut impl RowsMut, key: &CollectionKey, event: &Event, hash: 
         Fact::ItemAdded { claim, item } => {
             grant_item(rows, key, event, item, *claim);
             change(rows, key, *claim, |claim| {
-                claim.items.push(item.id.clone());
+                claim.items = claim.items.iter().chain([&item.id]).cloned().collect();
                 claim.token = event.seq;
                 claim.acted_at_ms = event.at_ms;
                 claim.idle = false;
@@ -38,7 +38,7 @@ pub fn apply(rows: &mut impl RowsMut, key: &CollectionKey, event: &Event, hash: 
                 rows.put_item(key, Arc::new(Item { claim: 0, ..(*found).clone() }));
             }
             change(rows, key, *claim, |claim| {
-                claim.items.retain(|held| held != item);
+                claim.items = claim.items.iter().filter(|held| *held != item).cloned().collect();
                 claim.acted_at_ms = event.at_ms;
                 claim.idle = false;
             });

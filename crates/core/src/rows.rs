@@ -166,8 +166,8 @@ pub struct Claim {
     pub number: u64,
     /// The fencing token: the number of the newest event that granted it an item.
     pub token: u64,
-    /// What it holds.
-    pub items: Vec<ItemId>,
+    /// What it holds. Shared with the event of its end.
+    pub items: Arc<[ItemId]>,
     /// Who holds.
     pub holder: Principal,
     /// In which tab or worker instance.

@@ -53,6 +53,12 @@ impl<T> Default for Decided<T> {
 }
 
 impl<T: Ticket> Decided<T> {
+    /// So many requests will be decided.
+    pub(crate) fn reserve(&mut self, requests: usize) {
+        self.entries.reserve(requests);
+        self.answers.reserve(requests);
+    }
+
     /// What is decided fills a commit; the rest must wait for the next.
     pub(crate) fn is_full(&self) -> bool {
         self.bytes >= BATCH_BYTES_MAX

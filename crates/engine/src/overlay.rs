@@ -23,6 +23,18 @@ pub(crate) struct Beneath<'v, V> {
     changes: &'v Changes,
 }
 
+impl<V: View> Overlay<'_, Beneath<'_, V>> {
+    /// One of the forms that a claim has is such: as is committed, as what is under way leaves it, as this turn does.
+    pub(crate) fn any_of(&self, key: &CollectionKey, number: u64, is: impl Fn(&Claim) -> bool) -> bool {
+        let changed = |changes: &Changes| {
+            changes.layer(key).and_then(|layer| layer.claims.get(&number)).is_some_and(|claim| is(claim))
+        };
+        changed(self.changes)
+            || changed(self.view.changes)
+            || self.view.view.claim(key, number).is_some_and(|claim| is(&claim))
+    }
+}
+
 /// A turn's own decisions. Emptied and used again by the next one, so that its tables need not grow anew.
 #[derive(Default)]
 pub(crate) struct Changes {
@@ -81,11 +93,6 @@ impl<'v, V: View> Overlay<'v, V> {
     /// The collection's own time, where the store keeps one.
     pub(crate) fn now_ms(&self, key: &CollectionKey) -> Option<i64> {
         self.view.now_ms(key)
-    }
-
-    /// What lies beneath the turn's own decisions.
-    pub(crate) fn view(&self) -> &V {
-        self.view
     }
 
     pub(crate) fn keep(&mut self, key: ReplyKey, kept: Arc<Kept>) {
@@ -185,11 +192,6 @@ impl<V: View> Rows for Overlay<'_, V> {
 impl<'v, V: View> Beneath<'v, V> {
     pub(crate) fn new(view: &'v V, changes: &'v Changes) -> Self {
         Self { view, changes }
-    }
-
-    /// What is committed.
-    pub(crate) fn committed(&self) -> &V {
-        self.view
     }
 }
 

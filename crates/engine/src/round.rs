@@ -107,15 +107,9 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
             return;
         }
         let (overlay, now_ms) = (&self.overlay, self.now_ms);
-        let needed = |claim: Option<Arc<Claim>>| {
-            claim.is_some_and(|claim| claim.state == ClaimState::Active || claim.blocked_until_ms > now_ms)
-        };
-        let beneath = overlay.view();
-        self.timers.sweep(active, |Timer { collection, claim, .. }| {
-            needed(overlay.claim(collection, *claim))
-                || needed(beneath.claim(collection, *claim))
-                || needed(beneath.committed().claim(collection, *claim))
-        });
+        let needed = |claim: &Claim| claim.state == ClaimState::Active || claim.blocked_until_ms > now_ms;
+        self.timers
+            .sweep(active, |Timer { collection, claim, .. }| overlay.any_of(collection, *claim, needed));
     }
 
     /// A claim that goes on, renewed or in its next phase, needs its timer again.
@@ -436,7 +430,8 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         }
         let if_gone = match &outcome {
             Ok(Reply::Acquired { claim, how: How::New }) if waited && !keyed => {
-                Some(Command { verb: Verb::Release { claim: claim.number }, ..request.command.clone() })
+                let verb = Verb::Release { claim: claim.number };
+                Some(Box::new(Command { verb, ..request.command.clone() }))
             }
             _ => None,
         };
@@ -486,9 +481,9 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         self.push_answer(pending, answer, None);
     }
 
-    fn push_answer(&mut self, pending: Pending<T>, answer: Answer, if_gone: Option<Command>) {
+    fn push_answer(&mut self, pending: Pending<T>, answer: Answer, if_gone: Option<Box<Command>>) {
         let Pending { request, ticket } = pending;
-        let request = self.shared.then_some(request);
+        let request = self.shared.then(|| Box::new(request));
         self.decided.answers.push(Answered { ticket, answer, if_gone, request });
     }
 

@@ -113,7 +113,7 @@ impl<S: Store> Running<'_, S, ReplyTo> {
                 && let Some(command) = done.if_gone
             {
                 // Refused only when the queue is full or closing; the claim then runs out by itself.
-                let _ = self.queue.push(Pending { request: command.into(), ticket: ReplyTo::Nobody });
+                let _ = self.queue.push(Pending { request: (*command).into(), ticket: ReplyTo::Nobody });
             }
         }
     }

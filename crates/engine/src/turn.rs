@@ -39,9 +39,10 @@ pub struct Answered<T> {
     /// It.
     pub answer: Answer,
     /// What to do if the caller has left: a granted waiter that can't be told gives its claim back.
-    pub if_gone: Option<Command>,
+    /// Boxed, as what follows: both are rare, and answers are moved several times on their way.
+    pub if_gone: Option<Box<Command>>,
     /// What was asked, where a commit may fail because another node came first.
-    pub(crate) request: Option<Request>,
+    pub(crate) request: Option<Box<Request>>,
 }
 
 /// What a turn did, for the operator's figures.
@@ -217,7 +218,12 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         round.decided.owed.extend(round.freed.iter().cloned());
         round.sweep_timers(usize::try_from(self.active).unwrap_or(0));
         round.expire_due();
-        let mut inbox = self.late.drain(..).chain(inbox).collect::<VecDeque<_>>();
+        let mut inbox = VecDeque::from(inbox);
+        if !self.late.is_empty() {
+            self.late.extend(inbox);
+            inbox = std::mem::take(&mut self.late);
+        }
+        round.decided.reserve(inbox.len());
         while !round.is_full()
             && let Some(pending) = inbox.pop_front()
         {
@@ -442,7 +448,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
     fn ask_again(&mut self, answered: Vec<Answered<T>>, joined: impl Iterator<Item = Pending<T>>) {
         let again = answered.into_iter().filter_map(|done| {
             let Answered { ticket, request, .. } = done;
-            request.map(|request| Pending { request, ticket })
+            request.map(|request| Pending { request: *request, ticket })
         });
         let mut again: VecDeque<Pending<T>> = again.chain(joined).collect();
         again.append(&mut self.late);

@@ -134,7 +134,7 @@ impl Client {
                 collection: collection.clone(),
                 claim: claim.number,
                 token: claim.token,
-                items: claim.items.clone(),
+                items: claim.items.to_vec(),
             });
         }
     }

@@ -130,7 +130,7 @@ impl<M: Machine> Driver<M> {
         for done in answers {
             let delivery = done.ticket.delivery;
             if done.ticket.gone.get() {
-                errands.extend(done.if_gone);
+                errands.extend(done.if_gone.map(|command| *command));
             }
             seen.answers.push((delivery, done.answer));
         }

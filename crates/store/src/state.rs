@@ -1,6 +1,7 @@
 //! The rows in memory: what the memory store is, and what the embedded store keeps beside its journal.
 
 use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::Arc;
 
@@ -76,13 +77,19 @@ impl State {
         fold::apply_beat(self, key, beat);
     }
 
-    /// Forgets an ended claim, which is kept elsewhere. An active one stays.
-    pub fn forget_claim(&mut self, key: &CollectionKey, number: u64) {
-        if let Some(state) = self.collections.get_mut(key)
-            && !state.active.contains(&number)
-        {
-            state.claims.remove(&number);
+    /// Forgets an ended claim, which is kept elsewhere. An active one stays, and one whose lock delay still runs: it
+    /// decides who gets its items. Of the latter it answers `true`: ask again.
+    pub fn forget_claim(&mut self, key: &CollectionKey, number: u64, now_ms: i64) -> bool {
+        let state = self.collections.get_mut(key);
+        let Some(Entry::Occupied(claim)) = state.map(|state| state.claims.entry(number)) else {
+            return false;
+        };
+        let (is_active, delayed) =
+            (claim.get().state == ClaimState::Active, claim.get().blocked_until_ms > now_ms);
+        if !is_active && !delayed {
+            claim.remove();
         }
+        delayed
     }
 
     /// All policies, in no order.

@@ -77,7 +77,7 @@ pub(crate) fn any_claim(draft: &mut Draft<'_>, policy: &Policy, number: u64) -> 
 pub(crate) fn require_active(draft: &mut Draft<'_>, policy: &Policy, claim: &Claim) -> Result<(), Refusal> {
     let Some(reason) = claim.reason else { return Ok(()) };
     let mut holder = None;
-    for id in &claim.items {
+    for id in claim.items.iter() {
         let Some(item) = draft.item(draft.key, id) else { continue };
         if let Some(current) = active_claim(draft, policy, &item) {
             holder = Some(current.holder.clone());

@@ -15,7 +15,7 @@ fn t01_a_free_item_is_claimed_for_the_caller() {
     w.at(5);
     let claim = w.acquire("ana", &["a"]).claim();
     assert_eq!(claim.holder, person("ana"));
-    assert_eq!(claim.items, [item_id("a")]);
+    assert_eq!(*claim.items, [item_id("a")]);
     assert_eq!((claim.state, claim.reason, claim.ended_at_ms), (ClaimState::Active, None, None));
     assert_eq!(&*claim.phase, "editing");
     assert_eq!([claim.since_ms, claim.heartbeat_at_ms, claim.acted_at_ms, claim.phase_since_ms], [t(5); 4]);

@@ -11,7 +11,7 @@ fn r06_a_number_can_be_added_and_the_deadline_stays() {
     let claim = w.acquire("ana", &["1"]).claim();
     w.at(60_000);
     let amended = w.add("ana", &claim, "2").claim();
-    assert_eq!(amended.items, [item_id("1"), item_id("2")]);
+    assert_eq!(*amended.items, [item_id("1"), item_id("2")]);
     assert_eq!((amended.since_ms, amended.expires_at_ms), (t(0), t(600_000)));
     assert_eq!(amended.acted_at_ms, t(60_000));
     assert_eq!(w.acquire("beto", &["2"]).code(), "held");
@@ -30,7 +30,7 @@ fn r06_a_number_can_be_removed_and_is_free_at_once() {
     let claim = w.acquire("ana", &["1", "2"]).claim();
     w.at(60_000);
     let amended = w.remove("ana", &claim, "1").claim();
-    assert_eq!(amended.items, [item_id("2")]);
+    assert_eq!(*amended.items, [item_id("2")]);
     assert_eq!((amended.token, amended.expires_at_ms), (claim.token, t(600_000)));
     assert_eq!(w.item("1").claim, 0);
     let next = w.acquire("beto", &["1"]).claim();

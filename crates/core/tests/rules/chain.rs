@@ -132,7 +132,7 @@ fn each_end_has_its_state_its_word_and_its_name_in_the_log() {
             claim: 1,
             reason,
             holder: person("ana"),
-            items: Vec::new(),
+            items: [].into(),
             ended_at_ms: 0,
             blocked_until_ms: 0,
             note: None,

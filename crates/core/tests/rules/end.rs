@@ -217,5 +217,5 @@ fn a_token_may_be_left_out_by_the_holder() {
     let mut w = World::of("analysis", &["a"]);
     let claim = w.acquire("w1", &["a"]).claim();
     let how = Complete { token: None, ..complete(&claim, "READY") };
-    assert_eq!(w.complete("w1", how).claim().items, [item_id("a")]);
+    assert_eq!(*w.complete("w1", how).claim().items, [item_id("a")]);
 }

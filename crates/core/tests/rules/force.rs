@@ -135,7 +135,7 @@ fn a_force_on_one_item_ends_the_whole_claim() {
 
     let mut w = World::of("raffle", &["1", "2", "3"]);
     w.acquire("ana", &["1", "2", "3"]).granted();
-    assert_eq!(w.force_claim("root", "2").claim().items, [item_id("2")]);
+    assert_eq!(*w.force_claim("root", "2").claim().items, [item_id("2")]);
     assert_eq!(w.acquire("beto", &["1", "3"]).code(), "ok");
     assert_eq!(w.acquire("beto", &["2"]).code(), "held");
 }

@@ -150,7 +150,7 @@ fn picked(w: &World, pick: usize) -> Claim {
     let never = || Claim {
         number: 1,
         token: 1,
-        items: Vec::new(),
+        items: [].into(),
         holder: person("nobody"),
         session: None,
         state: tenure_core::ClaimState::Released,
@@ -269,7 +269,7 @@ fn take(w: &mut World, judge: &mut Judge, met: &mut BTreeSet<&'static str>, step
     match w.run(&who, verb).0 {
         Ok(decision) => {
             if let Reply::Acquired { claim, how: How::New } = &decision.reply {
-                assert!(asked.is_empty() || claim.items == asked, "all that was asked for, or nothing");
+                assert!(asked.is_empty() || *claim.items == asked, "all that was asked for, or nothing");
             }
             judge.hear(&decision, &w.rows, w.now_ms);
             both_forms(&decision.reply);

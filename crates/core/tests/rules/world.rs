@@ -203,7 +203,7 @@ impl World {
                 continue;
             }
             assert!(!claim.items.is_empty(), "a claim holds at least one item");
-            for id in &claim.items {
+            for id in claim.items.iter() {
                 assert!(held.insert((key, id)), "{id} is held twice");
                 let item = self.rows.item(key, id).expect("a held item is there");
                 assert_eq!(item.claim, claim.number, "the item knows its claim");

@@ -106,7 +106,7 @@ fn audit(events: &[Arc<Sealed>]) -> Seen {
             Fact::Ended(end) => {
                 assert!(deadline.remove(&end.claim).is_some(), "I10: each claim ends once");
                 seen.released += u64::from(end.reason.as_str() == "released");
-                for item in &end.items {
+                for item in end.items.iter() {
                     assert_eq!(holder.remove(item), Some(end.claim));
                 }
             }

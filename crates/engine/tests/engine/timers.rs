@@ -91,7 +91,7 @@ fn r08_r09_selection_advances_by_itself_and_checkout_expires_with_all_numbers() 
     assert_eq!((report.expired, report.expiry_lag_ms), (1, 0));
     let last = events(&*desk.reader(), "raffle/r").pop().expect("events");
     let Fact::Ended(end) = &last.event.fact else { panic!("{last:?}") };
-    assert_eq!(end.items, [item("1"), item("2")], "one event with all its numbers");
+    assert_eq!(*end.items, [item("1"), item("2")], "one event with all its numbers");
     assert_eq!(code(&desk.ask(acquire("ben", &["1", "2"]).of("raffle/r"))), "ok");
 }
 

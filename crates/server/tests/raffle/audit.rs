@@ -62,7 +62,7 @@ fn record(server: &Running) -> Record {
                 record.granted.entry(format!("navidad~{name}")).or_insert(*seq);
             }
             Fact::Ended(end) => {
-                for item in &end.items {
+                for item in end.items.iter() {
                     assert_eq!(held.remove(item.as_str()), Some(end.claim));
                 }
                 for completed in &end.writes {

@@ -49,7 +49,7 @@ impl Space {
                 self.fold_granted_item(event, item, *claim);
                 self.edit(*claim, |claim| {
                     claim.token = event.seq;
-                    claim.items.push(item.id.clone());
+                    claim.items = claim.items.iter().chain([&item.id]).cloned().collect();
                     claim.acted_at_ms = event.at_ms;
                     claim.idle = false;
                 });
@@ -59,7 +59,7 @@ impl Space {
                 self.edit(*claim, |claim| {
                     claim.acted_at_ms = event.at_ms;
                     claim.idle = false;
-                    claim.items.retain(|held| held != item);
+                    claim.items = claim.items.iter().filter(|held| *held != item).cloned().collect();
                 });
             }
             Fact::Advanced { claim, from: _, phase, since_ms, ttl_ms, expires_at_ms } => {

@@ -69,7 +69,9 @@ impl Between {
             Self::Heartbeat => {
                 Some(Verb::Heartbeat { claim: claim.number, token: claim.token, idle_ms: None })
             }
-            Self::Refuse => Some(Verb::Acquire(Acquire { items: claim.items.clone(), ..Acquire::default() })),
+            Self::Refuse => {
+                Some(Verb::Acquire(Acquire { items: claim.items.to_vec(), ..Acquire::default() }))
+            }
             Self::Write => {
                 let data = Some(Json::parse(r#"{"title":"Kitchen lamp"}"#, "data")?);
                 let write = ItemWrite { item: claim.items[0].clone(), status: None, data };

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tenure_core::{Changed, Claim, ClaimState, CollectionKey, Fact, Rows, Sealed};
+use tenure_core::{Changed, Claim, ClaimState, CollectionKey, Fact, Sealed};
 
 use super::archive::Group;
 use super::kept::KeptIndex;
@@ -125,19 +125,15 @@ impl Live {
         dropped
     }
 
-    /// Lets go of the oldest ended claims. One that is not in the archive stays, and so does one whose
-    /// lock delay still runs: it decides who gets its items.
+    /// Lets go of the oldest ended claims. One that is not in the archive stays.
     pub(crate) fn forget_ended(&mut self) {
         for _ in self.ended_max..self.ended.len() {
             if self.ended.front().is_none_or(|ended| ended.batch > self.folded_through) {
                 break;
             }
             let Some(ended) = self.ended.pop_front() else { break };
-            let claim = self.state.claim(&ended.collection, ended.number);
-            if claim.is_some_and(|claim| claim.blocked_until_ms > self.high_water_ms) {
+            if self.state.forget_claim(&ended.collection, ended.number, self.high_water_ms) {
                 self.ended.push_back(ended);
-            } else {
-                self.state.forget_claim(&ended.collection, ended.number);
             }
         }
     }

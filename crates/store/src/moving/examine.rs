@@ -222,7 +222,7 @@ impl OneCollection<'_> {
                 {
                     // Its row is compared by its sum: there may be more of them than there is memory.
                     ended.add(&without_beats(&claim));
-                    walk.folded.forget_claim(self.key, end.claim);
+                    walk.folded.forget_claim(self.key, end.claim, self.bounds.high_water_ms);
                 }
             }
             counts.events += events.len() as u64;

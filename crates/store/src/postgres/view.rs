@@ -79,7 +79,7 @@ impl<'a> PostgresView<'a> {
         let mut ids = vec![id.clone()];
         self.held(key, |held| {
             let claims = held.asked.iter().filter_map(|number| held.rows.claim(*number)?.as_deref());
-            let items = claims.flat_map(|claim| &claim.items);
+            let items = claims.flat_map(|claim| claim.items.iter());
             ids.extend(items.filter(|item| held.rows.item(item.as_str()).is_none()).cloned());
         });
         ids.sort_unstable();

@@ -90,7 +90,7 @@ pub(crate) fn overlap(url: &str, writers: usize, options: &Options) {
                     }
                 }
                 Fact::Ended(end) => {
-                    for item in &end.items {
+                    for item in end.items.iter() {
                         assert_eq!(holder.remove(item.as_str()), Some(end.claim), "{name}: {item}");
                     }
                 }

@@ -125,7 +125,7 @@ impl<S: Store> Desk<S> {
         for Answered { ticket, answer, if_gone, .. } in answers {
             if ticket.is_gone() {
                 if let Some(command) = if_gone {
-                    self.put(command);
+                    self.put(*command);
                 }
             } else {
                 let earlier = self.answers.insert(ticket.number, answer);

@@ -189,7 +189,7 @@ impl Trial<'_> {
     fn alive(&mut self, claim: &Claim) -> Result<(), Refusal> {
         let (Some(reason), Some(ended_at_ms)) = (claim.reason, claim.ended_at_ms) else { return Ok(()) };
         let mut holder = None;
-        for id in &claim.items {
+        for id in claim.items.iter() {
             if let Some(item) = self.item(id)
                 && let Some(now) = self.holder_of(&item)
             {
@@ -307,7 +307,7 @@ impl Trial<'_> {
             }
         }
         let mut writes = Vec::new();
-        for id in &claim.items {
+        for id in claim.items.iter() {
             let Some(item) = self.item(id) else { continue };
             let own = ask.items.iter().find(|write| write.item == *id);
             let status = own.and_then(|write| write.status.clone()).or_else(|| ask.status.clone());

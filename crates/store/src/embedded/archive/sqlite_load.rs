@@ -180,7 +180,7 @@ impl Loading<'_> {
         Ok(Some(Claim {
             number: uint(row.get(1)?),
             token: uint(row.get(2)?),
-            items,
+            items: items.into(),
             holder,
             session,
             state,
