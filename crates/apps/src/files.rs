@@ -6,9 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Cursor, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File};
+use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,6 +15,8 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tenure_core::Hash;
+
+use crate::durable;
 
 /// The SHA-256 of a file's bytes, as 64 hexadecimal digits. It can be nothing else, so no path is ever made
 /// of somebody's words.
@@ -82,6 +83,28 @@ impl Folder {
 
     /// Copies every file into another folder; gives how many. One that is not what its name says is damage.
     pub fn copy_to(&self, other: &Self) -> io::Result<usize> {
+        self.each(|path, id, bytes| {
+            let kept = other.keep(&bytes).map_err(|error| {
+                io::Error::new(
+                    error.kind(),
+                    format!("could not keep {}: {error}", other.path(id).1.display()),
+                )
+            })?;
+            if kept == *id { Ok(()) } else { Err(damaged(path)) }
+        })
+    }
+
+    /// Looks whether every file is what its name says; gives how many there are. Tells of those that are not.
+    pub fn check(&self, mut tell: impl FnMut(String)) -> io::Result<usize> {
+        self.each(|path, id, bytes| {
+            if FileId::of(&bytes) != *id {
+                tell(damaged(path).to_string());
+            }
+            Ok(())
+        })
+    }
+
+    fn each(&self, mut look: impl FnMut(&Path, &FileId, Vec<u8>) -> io::Result<()>) -> io::Result<usize> {
         let mut count = 0;
         let folders = match fs::read_dir(&self.root) {
             Ok(folders) => folders,
@@ -96,9 +119,11 @@ impl Folder {
                     [folder.file_name(), file.file_name()].map(|name| name.to_string_lossy().into_owned());
                 // What was being written when the power went is no file.
                 let Ok(id) = FileId::try_from(name.concat()) else { continue };
-                if other.keep(&fs::read(file.path())?)? != id {
-                    return Err(io::Error::other(format!("{} is damaged", file.path().display())));
-                }
+                let path = file.path();
+                let unread = |error: io::Error| {
+                    io::Error::new(error.kind(), format!("could not read {}: {error}", path.display()))
+                };
+                look(&path, &id, fs::read(&path).map_err(unread)?)?;
                 count += 1;
             }
         }
@@ -118,19 +143,15 @@ impl Files for Folder {
         let id = FileId::of(bytes);
         let (folder, path) = self.path(&id);
         if !path.exists() {
-            fs::create_dir_all(&folder)?;
-            let fresh = folder.join(format!(".{:016x}", getrandom::u64().map_err(io::Error::other)?));
-            // Whole under its name or not there at all, whenever the power goes.
-            let written = write(&fresh, bytes).and_then(|()| fs::rename(&fresh, &path));
-            if let Err(error) = written {
-                // It may never have been made.
-                let _ = fs::remove_file(&fresh);
-                return Err(error);
-            }
+            durable::make_folder(&self.root)?;
+            durable::make_folder(&folder)?;
+            durable::replace(&path, bytes)?;
+            return Ok(id);
         }
-        // Also for one that is there: whoever put it there may not have come to this yet.
-        sync_folder(&folder)?;
-        sync_folder(&self.root)?;
+        // Whoever put it there may not have come to this yet.
+        durable::sync_folder(&folder)?;
+        durable::make_folder(&folder)?;
+        durable::make_folder(&self.root)?;
         Ok(id)
     }
 
@@ -156,15 +177,8 @@ impl Files for InMemory {
     }
 }
 
-fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-/// Makes the names in a folder durable.
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
+fn damaged(path: &Path) -> io::Error {
+    io::Error::other(format!("{} is damaged: it is not what its name says", path.display()))
 }
 
 #[cfg(test)]
@@ -208,6 +222,10 @@ mod tests {
         assert_eq!(read(&other, &ids[1]).as_deref(), Some(&b"b"[..]));
         fs::write(one.path(&ids[2]).1, "else").expect("is written");
         assert!(one.copy_to(&third).expect_err("is damaged").to_string().contains("is damaged"));
+        let mut told = Vec::new();
+        assert_eq!(one.check(|problem| told.push(problem)).expect("is read"), 3);
+        assert!(told.len() == 1 && told[0].contains(&ids[2].as_str()[2..]), "{told:?}");
+        assert_eq!(other.check(|problem| panic!("{problem}")).expect("is read"), 3);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 mod actor;
 pub mod demo;
 mod desk;
+pub mod durable;
 mod family;
 pub mod files;
 pub mod jobs;

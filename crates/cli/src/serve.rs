@@ -1,6 +1,7 @@
 //! `tenure serve` and `tenure config`: the configuration, the store and the server, put together.
 
 mod demo;
+mod descriptors;
 mod memory;
 
 use std::path::PathBuf;
@@ -129,10 +130,20 @@ impl ConfigCommand {
 impl Serve {
     pub(crate) fn run(self) -> Result {
         memory::settle();
-        let config = self.settings.load()?;
+        let mut config = self.settings.load()?;
         tenure_server::log::init(&config.log)?;
         for warning in config.warnings() {
             tracing::warn!(key = warning.key, "{}", warning.reason);
+        }
+        let asked = std::mem::take(&mut config.limits.connections);
+        config.limits.connections = descriptors::fit(asked);
+        if config.limits.connections < asked {
+            tracing::warn!(
+                asked,
+                connections = config.limits.connections,
+                "so many connections do not fit into the files that this process may open; raise its limit \
+                 (ulimit -n, LimitNOFILE) or lower limits.connections"
+            );
         }
         let metrics = Metrics::new();
         let failed = Arc::new(Notify::new());

@@ -1,5 +1,6 @@
 //! `tenure backup`, `restore`, `check`: what an operator does with a data folder.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -18,7 +19,7 @@ const DATA: &str = "./tenure-data";
 
 /// What a backup leaves out, since it would open what the backup only holds.
 const NOT_COPIED: [(&str, &str); 2] = [
-    ("secret.key", "without which no raffle that is open can be drawn and no payment secret can be read"),
+    ("secret.key", "without which no raffle that is open can be drawn"),
     ("secrets", "with the keys of payment gateways"),
 ];
 
@@ -56,9 +57,9 @@ pub(crate) struct Check {
 impl Backup {
     pub(crate) fn run(self) -> Result {
         let progress = bar("backing up", 0);
-        let last = backup(&self.data, &self.target, &mut |done, total| show(&progress, done, total))?;
-        // After the documents: a file is kept before the document that names it, and for good.
-        copy_files(&self.data, &self.target)?;
+        let mut copy = |target: &Path| copy_files(&self.data, target);
+        let last =
+            backup(&self.data, &self.target, &mut copy, &mut |done, total| show(&progress, done, total))?;
         progress.finish_and_clear();
         say!("{} holds everything up to batch {last}.", self.target.display());
         for (name, why) in NOT_COPIED {
@@ -74,9 +75,9 @@ impl Restore {
     pub(crate) fn run(self) -> Result {
         let progress = bar("restoring", 0);
         let now_ms = SystemClock::new().now_ms();
-        let epoch =
-            restore(&self.backup, &self.data, now_ms, &mut |done, total| show(&progress, done, total))?;
-        copy_files(&self.backup, &self.data)?;
+        let mut copy = |target: &Path| copy_files(&self.backup, target);
+        let mut show = |done, total| show(&progress, done, total);
+        let epoch = restore(&self.backup, &self.data, now_ms, &mut copy, &mut show)?;
         progress.finish_and_clear();
         say!("{} is ready, in epoch {epoch}.", self.data.display());
         Ok(())
@@ -86,7 +87,8 @@ impl Restore {
 impl Check {
     pub(crate) fn run(self) -> Result {
         let progress = bar("checking", 0);
-        let report = check(&self.data, &mut |done, total| show(&progress, done, total))?;
+        let mut report = check(&self.data, &mut |done, total| show(&progress, done, total))?;
+        let files = files_of(&self.data).check(|problem| report.problem(problem))?;
         progress.finish_and_clear();
         if self.json {
             say!("{}", serde_json::to_string_pretty(&report)?);
@@ -96,7 +98,7 @@ impl Check {
             }
             say!(
                 "In the archive: {} collections, {} events, {} items. In the journal after it: {} events, up to batch {}. \
-                 Together: {}.",
+                 Files: {files}. Together: {}.",
                 report.collections,
                 report.events,
                 report.items,
@@ -114,10 +116,12 @@ impl Check {
 }
 
 /// The uploaded files of a data folder. Those of a folder that `files.dir` names are somebody else's to copy.
-fn copy_files(from: &Path, to: &Path) -> Result {
-    let [from, to] = [from, to].map(|folder| Folder::new(folder.join("files")));
-    from.copy_to(&to)?;
-    Ok(())
+fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
+    files_of(from).copy_to(&files_of(to)).map(drop)
+}
+
+fn files_of(data: &Path) -> Folder {
+    Folder::new(data.join("files"))
 }
 
 fn show(progress: &ProgressBar, done: u64, total: u64) {

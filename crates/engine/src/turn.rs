@@ -13,7 +13,7 @@ use tenure_store::{Batch, Done, Error, Store, View};
 
 use crate::decided::{Decided, Flight};
 use crate::feed::Feed;
-use crate::limits::{AHEAD_MS, CONFLICTS_MAX, DUE_MAX, MARK_MS, RETRY_MS};
+use crate::limits::{AHEAD_MS, CONFLICTS_MAX, DUE_MAX, MARK_MS, RETRY_MS, TOLD_AGAIN_MS};
 use crate::overlay::{Beneath, Changes, Overlay};
 use crate::planted::{Bug, Planted};
 use crate::round::Round;
@@ -93,6 +93,8 @@ pub struct Turn<S, T> {
     retry_at_ms: Option<i64>,
     /// Commits in a row that another node came before.
     conflicts: u32,
+    /// When it was last said why the store refused.
+    told_at_ms: Option<i64>,
 }
 
 /// What a node hears of the others over a store that they share.
@@ -136,6 +138,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             active,
             retry_at_ms,
             conflicts: 0,
+            told_at_ms: None,
         };
         // Over a shared store deadlines are told of when they come near, whoever granted the claims.
         if !planted.is(Bug::ForgetTimers) && !turn.store.is_shared() {
@@ -186,6 +189,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         let view = match self.store.load(&wants) {
             Ok(view) => view,
             Err(error) => {
+                tell(&error, self.clock_ms, &mut self.told_at_ms);
                 let refused = refused_by(&error);
                 self.retry_at_ms = Some(retry_at_ms);
                 answers
@@ -421,6 +425,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         answers: &mut Vec<Answered<T>>,
     ) -> Result<(), Error> {
         self.changes.clear();
+        tell(&error, self.clock_ms, &mut self.told_at_ms);
         self.retry_at_ms = Some(self.retry_at_ms());
         for timer in decided.due {
             self.timers.set(timer);
@@ -479,6 +484,15 @@ fn noting(ended: &Arc<OnceLock<Instant>>, done: Done) -> Done {
         ended.get_or_init(Instant::now);
         done();
     })
+}
+
+/// Says why callers are refused, now and then: they hear only that they are. What is fatal is said by whoever stops.
+fn tell(error: &Error, clock_ms: i64, told_at_ms: &mut Option<i64>) {
+    let is_known = told_at_ms.is_some_and(|at_ms| clock_ms < at_ms + TOLD_AGAIN_MS.cast_signed());
+    if !error.is_fatal() && !matches!(error, Error::Conflict { .. }) && !is_known {
+        *told_at_ms = Some(clock_ms);
+        tracing::warn!(%error, "the store refuses");
+    }
 }
 
 fn refuse<T>(ticket: T, now_ms: i64, refused: &Refused) -> Answered<T> {

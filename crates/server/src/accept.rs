@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::http::Request;
@@ -36,6 +36,8 @@ use crate::tls::Tls;
 
 /// How long to wait when the system has no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How often that is said.
+const TOLD_AGAIN: Duration = Duration::from_secs(10);
 
 /// What a connection can reach.
 #[derive(Clone)]
@@ -84,6 +86,7 @@ pub(crate) async fn run(
     mut stop: watch::Receiver<bool>,
 ) {
     let counts = Arc::new(Counts::default());
+    let mut told_at: Option<Instant> = None;
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -93,7 +96,10 @@ pub(crate) async fn run(
             Ok(accepted) => accepted,
             Err(error) => {
                 if !is_the_clients(&error) {
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    if told_at.is_none_or(|at| at.elapsed() >= TOLD_AGAIN) {
+                        told_at = Some(Instant::now());
+                        tracing::warn!(%error, "connections cannot be accepted");
+                    }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
                 continue;

@@ -80,6 +80,11 @@ const FIGURES: &[(&str, Shape, &str)] = &[
     ("tenure_fold_lag_batches", Shape::Gauge, "Batches committed but not yet folded into the archive."),
     ("tenure_fold_lag_seconds", Shape::Gauge, "Age of the oldest batch that is not folded yet."),
     ("tenure_redis_connected", Shape::Gauge, "Redis is there, where it is configured, by what it is for."),
+    (
+        "tenure_store_answers",
+        Shape::Gauge,
+        "The store answered in time when this page was made; else what it knows is from before.",
+    ),
     ("tenure_store_failures_total", Shape::Counter, "Failures of the store that ended the engine."),
 ];
 
@@ -224,6 +229,18 @@ impl Metrics {
 
     /// The page, with what can only be asked now.
     pub fn render(&self, engine: &Engine) -> String {
+        self.look(engine);
+        self.page(true)
+    }
+
+    /// The page, with what was last found, and whether the store answered in time just now.
+    pub(crate) fn page(&self, store_answers: bool) -> String {
+        self.gauge("tenure_store_answers", Vec::new()).set(f64::from(u8::from(store_answers)));
+        self.0.handle.render()
+    }
+
+    /// Asks the store, which may take its time.
+    pub(crate) fn look(&self, engine: &Engine) {
         let set = |name: &'static str, value: f64| self.gauge(name, Vec::new()).set(value);
         let stats = engine.reader().stats();
         #[expect(clippy::cast_precision_loss, reason = "a figure to look at")]
@@ -233,12 +250,13 @@ impl Metrics {
             set("tenure_items", stats.items as f64);
             set("tenure_journal_bytes", stats.journal_bytes as f64);
             set("tenure_fold_lag_batches", stats.fold_lag_batches as f64);
-            set("tenure_fold_lag_seconds", stats.fold_lag_ms as f64 / 1_000.0);
+            // By the time that it is now: where nothing more is committed, what is not folded grows old all the same.
+            let lag_ms = stats.unfolded_at_ms.map_or(0, |at_ms| (engine.now_ms() - at_ms).max(0));
+            set("tenure_fold_lag_seconds", lag_ms as f64 / 1_000.0);
             for (kind, count) in self.count_claims(engine) {
                 self.gauge("tenure_active_claims", vec![Label::new("kind", kind)]).set(count as f64);
             }
         }
-        self.0.handle.render()
     }
 
     /// Whether Redis is there. Looked at now and then.

@@ -94,7 +94,17 @@ impl Server {
         let tls = config.tls().map_err(ServeError::Config)?;
         let trusted = config.trusted_proxies().map_err(ServeError::Config)?;
         let workshop = config.workshop().map_err(ServeError::Config)?;
+        let missing_secret = config.missing_secret();
         let settings = config.identity().map_err(ServeError::Config)?;
+        if let Some(file) = missing_secret
+            && engine.reader().stats().collections > 0
+        {
+            tracing::warn!(
+                file = %file.display(),
+                "there was no server's secret beside data that had one: a new one was made. Raffles that are open cannot be \
+                 drawn with it; stop, and put the old one in its place"
+            );
+        }
         let identity = Identity::new(engine.clone(), settings).map_err(ServeError::Identity)?;
         // Before anyone can know that it runs: a hangup that nobody hears ends a process.
         let hangups = hangups();
@@ -102,13 +112,14 @@ impl Server {
         let listener = TcpListener::bind(config.listen).await.map_err(unbound)?;
         let address = listener.local_addr().map_err(unbound)?;
         identity.start().map_err(ServeError::Store)?;
-        let first_key = identity.bootstrap(config.admin_key.clone()).await.map_err(ServeError::Identity)?;
         let files = Arc::new(Folder::new(config.files_folder()));
-        let app = App::with_workshop(engine, identity, metrics, files, workshop);
+        let app = App::with_workshop(engine, identity.clone(), metrics, files, workshop);
         let fake = open_till(config, &app, (tls.is_some(), address)).await?;
         let limits = config.accept_limits(&trusted);
         let slow = [(Group::Reserve, config.rates.reserve), (Group::Amend, config.rates.amend)];
         let rates = Rates::of(config.rate_groups(), slow.map(|(group, rate)| (group, rate.per_minute)));
+        // After all that can fail: a key that is made is to be shown.
+        let first_key = identity.bootstrap(config.admin_key.clone()).await.map_err(ServeError::Identity)?;
         Ok(Self {
             app,
             listener,

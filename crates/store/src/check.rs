@@ -39,7 +39,8 @@ impl Report {
         self.problem_count == 0
     }
 
-    pub(crate) fn problem(&mut self, problem: String) {
+    /// Something is wrong.
+    pub fn problem(&mut self, problem: String) {
         self.problem_count += 1;
         if self.problems.len() < TOLD_MAX {
             self.problems.push(problem);

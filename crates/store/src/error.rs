@@ -108,11 +108,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Full { path } => {
-                write!(
-                    f,
-                    "no room left for {}: reads go on, writes are refused until there is",
-                    path.display()
-                )
+                write!(f, "no room left for {}", path.display())
             }
             Self::Corrupt { path, detail } => {
                 write!(

@@ -195,8 +195,8 @@ pub struct Stats {
     pub journal_bytes: u64,
     /// Batches committed but not yet folded into the archive.
     pub fold_lag_batches: u64,
-    /// Age of the oldest such batch.
-    pub fold_lag_ms: u64,
+    /// When the oldest such batch was committed.
+    pub unfolded_at_ms: Option<i64>,
 }
 
 impl AuditFilter {

@@ -155,7 +155,7 @@ fn a_backup_under_load_has_everything_that_was_answered_before_it() {
             }
             let target = parent.path().join(format!("backup-{round}"));
             let before = answered.load(Ordering::Acquire);
-            let last = backup(&dir, &target, &mut |_, _| {}).unwrap();
+            let last = backup(&dir, &target, &mut |_| Ok(()), &mut |_, _| {}).unwrap();
             assert!(last >= before, "{last} of {before}");
             let report = checked(&target);
             assert!(report.is_good() && report.last_batch == last, "{report:?}");
@@ -172,15 +172,40 @@ fn a_backup_under_load_has_everything_that_was_answered_before_it() {
 fn a_backup_goes_only_into_an_empty_folder_and_only_from_a_data_folder() {
     let (parent, dir) = folder();
     let refused = |result: Result<u64, Error>| assert!(matches!(result, Err(Error::Unsupported { .. })));
-    refused(backup(&dir, &parent.path().join("b"), &mut |_, _| {}));
+    refused(backup(&dir, &parent.path().join("b"), &mut |_| Ok(()), &mut |_, _| {}));
     filled(&dir, 3);
     let target = parent.path().join("b");
     std::fs::create_dir(&target).unwrap();
     std::fs::write(target.join("something"), "").unwrap();
-    refused(backup(&dir, &target, &mut |_, _| {}));
-    refused(restore(&dir, &target, 0, &mut |_, _| {}));
+    refused(backup(&dir, &target, &mut |_| Ok(()), &mut |_, _| {}));
+    refused(restore(&dir, &target, 0, &mut |_| Ok(()), &mut |_, _| {}));
     std::fs::remove_file(target.join("something")).unwrap();
-    backup(&dir, &target, &mut |_, _| {}).unwrap();
+    backup(&dir, &target, &mut |_| Ok(()), &mut |_, _| {}).unwrap();
+}
+
+#[test]
+fn a_copy_that_cannot_be_finished_leaves_nothing_behind() {
+    let (parent, dir) = folder();
+    filled(&dir, 3);
+    let saved = parent.path().join("saved");
+    backup(&dir, &saved, &mut |_| Ok(()), &mut |_, _| {}).unwrap();
+    let mut full = |_: &std::path::Path| Err(std::io::ErrorKind::StorageFull.into());
+    let target = parent.path().join("b");
+    let said = [
+        backup(&dir, &target, &mut full, &mut |_, _| {}).unwrap_err(),
+        restore(&saved, &target, 0, &mut full, &mut |_, _| {}).unwrap_err(),
+    ];
+    for error in said {
+        assert!(matches!(error, Error::Io { doing: "put the files into", .. }), "{error}");
+    }
+    let mut names: Vec<_> =
+        std::fs::read_dir(parent.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, [dir.file_name().unwrap(), saved.file_name().unwrap()]);
+    // What is beside the documents is in the copy before that has its name.
+    let mut put = |copy: &std::path::Path| std::fs::write(copy.join("beside"), "");
+    backup(&dir, &target, &mut put, &mut |_, _| {}).unwrap();
+    assert!(target.join("beside").exists());
 }
 
 #[test]
@@ -195,7 +220,7 @@ fn a_backup_of_a_damaged_folder_says_so() {
     let mut bytes = std::fs::read(&segment).unwrap();
     bytes[2 * 4096 + 100] ^= 1;
     std::fs::write(&segment, bytes).unwrap();
-    let result = backup(&dir, &parent.path().join("b"), &mut |_, _| {});
+    let result = backup(&dir, &parent.path().join("b"), &mut |_| Ok(()), &mut |_, _| {});
     assert!(matches!(result, Err(Error::Corrupt { .. })), "{result:?}");
     assert!(!parent.path().join("b").exists());
 }
@@ -205,7 +230,7 @@ fn a_restore_raises_the_epoch_and_every_token() {
     let (parent, dir) = folder();
     filled(&dir, 31);
     let saved = parent.path().join("backup");
-    backup(&dir, &saved, &mut |_, _| {}).unwrap();
+    backup(&dir, &saved, &mut |_| Ok(()), &mut |_, _| {}).unwrap();
     // What the backup does not have: tokens that were given after it.
     let mut store = Embedded::open(&dir, &manual()).unwrap();
     for number in 31..40 {
@@ -217,7 +242,7 @@ fn a_restore_raises_the_epoch_and_every_token() {
     // A restore that was cut off left this behind; it is no data folder and is swept away.
     std::fs::create_dir(parent.path().join("restored.partial")).unwrap();
     let now_ms = support::START_MS + 1_000_000;
-    let epoch = restore(&saved, &restored, now_ms, &mut |_, _| {}).unwrap();
+    let epoch = restore(&saved, &restored, now_ms, &mut |_| Ok(()), &mut |_, _| {}).unwrap();
     assert_eq!(epoch, u64::try_from(now_ms).unwrap());
     assert!(checked(&restored).is_good());
     let mut store = Embedded::open(&restored, &manual()).unwrap();
@@ -230,7 +255,7 @@ fn a_restore_raises_the_epoch_and_every_token() {
     drop(store);
     // And again from a backup of that, with a clock that cannot be right.
     let again = parent.path().join("again");
-    assert!(restore(&restored, &again, 0, &mut |_, _| {}).unwrap() > epoch);
+    assert!(restore(&restored, &again, 0, &mut |_| Ok(()), &mut |_, _| {}).unwrap() > epoch);
     let store = Embedded::open(&again, &manual()).unwrap();
     assert!(store.reader().collection(&collection()).unwrap().unwrap().seq > seq + RESTORE_STEP);
 }
@@ -258,7 +283,7 @@ fn i02_a_backup_that_is_restored_twice_gives_no_token_twice() {
     for round in 1..4 {
         let restored = parent.path().join(format!("restored-{round}"));
         let now_ms = support::START_MS + round * 1_000_000;
-        epochs.push(restore(&dir, &restored, now_ms, &mut |_, _| {}).unwrap());
+        epochs.push(restore(&dir, &restored, now_ms, &mut |_| Ok(()), &mut |_, _| {}).unwrap());
         tokens.push(token_of(&restored, "lock/a", now_ms + 400_000));
         assert!(checked(&restored).is_good());
     }
@@ -272,10 +297,10 @@ fn i02_a_collection_that_the_backup_does_not_have_gives_no_token_twice() {
     let (parent, dir) = folder();
     filled(&dir, 31);
     let saved = parent.path().join("backup");
-    backup(&dir, &saved, &mut |_, _| {}).unwrap();
+    backup(&dir, &saved, &mut |_| Ok(()), &mut |_, _| {}).unwrap();
     let before = token_of(&dir, "lock/new", support::START_MS + 1_000);
     let restored = parent.path().join("restored");
-    restore(&saved, &restored, support::START_MS + 2_000, &mut |_, _| {}).unwrap();
+    restore(&saved, &restored, support::START_MS + 2_000, &mut |_| Ok(()), &mut |_, _| {}).unwrap();
     let after = token_of(&restored, "lock/new", support::START_MS + 3_000);
     assert!(after > before, "{before} was given, and then {after}");
     assert!(checked(&restored).is_good());
@@ -289,7 +314,7 @@ fn a_restore_of_an_empty_store_raises_the_epoch_too() {
     let (parent, dir) = folder();
     drop(Embedded::open(&dir, &manual()).unwrap());
     let restored = parent.path().join("restored");
-    restore(&dir, &restored, 0, &mut |_, _| {}).unwrap();
+    restore(&dir, &restored, 0, &mut |_| Ok(()), &mut |_, _| {}).unwrap();
     assert!(Embedded::open(&restored, &manual()).unwrap().epoch() > 1);
 }
 
@@ -364,7 +389,7 @@ fn a_check_finds_each_planted_change() {
     filled(&dir, 1_501);
     for (index, (name, sql, word)) in plants.into_iter().enumerate() {
         let copy = parent.path().join(format!("copy-{index}"));
-        backup(&dir, &copy, &mut |_, _| {}).unwrap();
+        backup(&dir, &copy, &mut |_| Ok(()), &mut |_, _| {}).unwrap();
         assert!(checked(&copy).is_good());
         edit(&copy, sql);
         let report = checked(&copy);

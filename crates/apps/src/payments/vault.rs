@@ -7,13 +7,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+
+use crate::durable;
 
 /// A text that never prints itself and cannot be serialised.
 #[derive(Clone, PartialEq, Eq)]
@@ -85,20 +86,8 @@ impl MemoryVault {
 impl Vault for FileVault {
     fn put(&self, name: &str, secret: &Sealed) -> io::Result<()> {
         let path = self.path(name)?;
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.root)?;
-        let fresh = self.root.join(format!(".{:016x}", getrandom::u64().map_err(io::Error::other)?));
-        let write = || {
-            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
-            file.write_all(secret.expose().as_bytes())?;
-            file.sync_all()?;
-            // Whole under its name or not there at all, whenever the power goes.
-            fs::rename(&fresh, &path)?;
-            File::open(&self.root)?.sync_all()
-        };
-        write().inspect_err(|_| {
-            // It may never have been made.
-            let _ = fs::remove_file(&fresh);
-        })
+        durable::make_folder(&self.root)?;
+        durable::replace(&path, secret.expose().as_bytes())
     }
 
     fn get(&self, name: &str) -> io::Result<Option<Sealed>> {

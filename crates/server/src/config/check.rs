@@ -1,10 +1,9 @@
 //! What makes sense by itself may not make sense together, or with the files it names.
 
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tenure_apps::durable;
 use tenure_apps::jobs::{TextAnalyst, Workshop};
 use tenure_redis::{Address, Redis};
 
@@ -330,14 +329,21 @@ impl Config {
         }
     }
 
+    /// The file of the server's secret, where there is none yet and none is configured: the next call makes it.
+    pub(crate) fn missing_secret(&self) -> Option<PathBuf> {
+        let path = self.secret_path();
+        (self.secret.is_none() && !path.exists()).then_some(path)
+    }
+
+    fn secret_path(&self) -> PathBuf {
+        self.secret_file.clone().unwrap_or_else(|| self.data.join("secret.key"))
+    }
+
     fn server_secret(&self) -> Result<ServerSecret, ConfigError> {
         if let Some(secret) = &self.secret {
             return Ok(ServerSecret::new(secret.expose().as_bytes()));
         }
-        let path = match &self.secret_file {
-            Some(path) => path.clone(),
-            None => self.data.join("secret.key"),
-        };
+        let path = self.secret_path();
         read_or_make(&path)
             .map_err(|error| ConfigError::new("secret_file", format!("{}: {error}", path.display())))
     }
@@ -350,20 +356,12 @@ fn read_or_make(path: &Path) -> std::io::Result<ServerSecret> {
         Ok(_) => Err(std::io::Error::other("has less than 32 bytes")),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let fresh = Secret::random_key().map_err(std::io::Error::other)?;
-            if let Some(folder) = path.parent() {
-                std::fs::create_dir_all(folder)?;
+            if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+                durable::make_folder(folder)?;
             }
-            // Whole before it has its name: of two first starts on a shared disk, one names it and both read it.
-            let own = path.with_extension(format!("new-{}", std::process::id()));
-            let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&own)?;
-            file.write_all(fresh.expose().as_bytes())?;
-            file.sync_all()?;
-            let named = std::fs::hard_link(&own, path);
-            std::fs::remove_file(&own)?;
-            match named {
-                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
-                _ => Ok(ServerSecret::new(&std::fs::read(path)?)),
-            }
+            // Of two first starts on a shared disk, one writes it and both read it.
+            durable::write_first(path, fresh.expose().as_bytes())?;
+            Ok(ServerSecret::new(&std::fs::read(path)?))
         }
         Err(error) => Err(error),
     }

@@ -65,6 +65,7 @@ async fn figures_are_in_prometheus_form() {
     has("tenure_sockets{sort=\"ws\"} 1");
     has("tenure_resumes_total{outcome=\"replayed\"} 1");
     has("tenure_fold_lag_seconds 0");
+    has("tenure_store_answers 1");
     has("# HELP tenure_commit_seconds ");
 }
 

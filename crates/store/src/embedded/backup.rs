@@ -29,15 +29,23 @@ const TRIES: u32 = 10;
 /// Collections whose restore is committed at once.
 const RESTORE_BATCH: usize = 500;
 
+/// Puts what else belongs to a data folder into a new one, safely, before that has its name: it is whole or not there.
+pub type Beside<'a> = dyn FnMut(&Path) -> io::Result<()> + 'a;
+
 /// Copies a data folder that may be in use into a new folder. The copy is checked and synced; answers
 /// the newest batch in it.
-pub fn backup(data_dir: &Path, target_dir: &Path, progress: &mut Progress<'_>) -> Result<u64, Error> {
-    require(data_dir)?;
-    require_empty(target_dir)?;
-    let partial = partial_of(target_dir)?;
-    let last = copy_folder(data_dir, &partial, progress)?;
-    finish(&partial, target_dir)?;
-    Ok(last)
+pub fn backup(
+    data_dir: &Path,
+    target_dir: &Path,
+    beside: &mut Beside<'_>,
+    progress: &mut Progress<'_>,
+) -> Result<u64, Error> {
+    make_folder(data_dir, target_dir, |partial| {
+        let last = copy_folder(data_dir, partial, progress)?;
+        // After the documents, which may name what is beside them.
+        beside(partial).map_err(|source| beside_error(partial, source))?;
+        Ok(last)
+    })
 }
 
 /// Makes a data folder of a backup, at this time. Every collection's numbers jump ahead and the epoch
@@ -46,25 +54,40 @@ pub fn restore(
     backup_dir: &Path,
     data_dir: &Path,
     now_ms: i64,
+    beside: &mut Beside<'_>,
     progress: &mut Progress<'_>,
 ) -> Result<u64, Error> {
-    require(backup_dir)?;
-    require_empty(data_dir)?;
-    let partial = partial_of(data_dir)?;
-    copy_folder(backup_dir, &partial, &mut |_, _| {})?;
-    let epoch = jump_ahead(&partial, now_ms, progress)?;
-    finish(&partial, data_dir)?;
-    Ok(epoch)
+    make_folder(backup_dir, data_dir, |partial| {
+        copy_folder(backup_dir, partial, &mut |_, _| {})?;
+        beside(partial).map_err(|source| beside_error(partial, source))?;
+        jump_ahead(partial, now_ms, progress)
+    })
+}
+
+/// Makes a folder of another, under a name that no one takes for a data folder until it is whole.
+fn make_folder<T>(from: &Path, to: &Path, fill: impl FnOnce(&Path) -> Result<T, Error>) -> Result<T, Error> {
+    require(from)?;
+    require_empty(to)?;
+    let partial = partial_of(to)?;
+    let made = fill(&partial).and_then(|made| finish(&partial, to).map(|()| made));
+    made.inspect_err(|_| {
+        // It takes the room that somebody may need. What stays is gone over by the next try.
+        let _ = fs::remove_dir_all(&partial);
+    })
+}
+
+fn beside_error(partial: &Path, source: io::Error) -> Error {
+    Error::Io { path: partial.to_owned(), doing: "put the files into", source }
 }
 
 /// Archive and journal, into a folder that no one takes for a data folder yet. Answers the newest batch.
 fn copy_folder(from: &Path, to: &Path, progress: &mut Progress<'_>) -> Result<u64, Error> {
     // Where nobody owns the folder, nobody shall before the copy is made, and what does not verify is
     // damage. Where somebody does, it may also have been written to while it was read.
-    let lock_path = from.join(LOCK_NAME);
-    let ours = RealDisk.lock(&lock_path).map_err(|source| io_error(&lock_path, "lock", source))?;
+    let lock = lock_to_read(from)?;
+    let ours = lock.is_ours();
     let (from_journal, to_journal) = (from.join(JOURNAL_DIR), to.join(JOURNAL_DIR));
-    let answered = if ours.is_some() { 0 } else { newest_batch(from)? };
+    let answered = if ours { 0 } else { newest_batch(from)? };
     for last_try in (0..TRIES).map(|number| number + 1 == TRIES) {
         if to.exists() {
             fs::remove_dir_all(to).map_err(|source| io_error(to, "empty", source))?;
@@ -77,7 +100,7 @@ fn copy_folder(from: &Path, to: &Path, progress: &mut Progress<'_>) -> Result<u6
         });
         match verified {
             Ok(last) if last >= answered => return Ok(last),
-            Err(error) if ours.is_some() || last_try => return Err(error),
+            Err(error) if ours || last_try => return Err(error),
             _ => {}
         }
         if meta.folded_through >= answered {
@@ -86,6 +109,34 @@ fn copy_folder(from: &Path, to: &Path, progress: &mut Progress<'_>) -> Result<u6
         }
     }
     Err(Error::Away { detail: format!("{} changed faster than it could be copied", from.display()) })
+}
+
+/// Whether a folder that is only read is somebody's.
+pub(super) enum ReadLock {
+    Ours {
+        _lock: <RealDisk as Disk>::Lock,
+    },
+    Others,
+    /// On a disk that nobody can write to.
+    Nobodys,
+}
+
+impl ReadLock {
+    /// Nobody changes it meanwhile.
+    pub(super) fn is_ours(&self) -> bool {
+        !matches!(self, Self::Others)
+    }
+}
+
+/// Takes a folder's lock to read it, where there can be one.
+pub(super) fn lock_to_read(dir: &Path) -> Result<ReadLock, Error> {
+    let path = dir.join(LOCK_NAME);
+    match RealDisk.lock(&path) {
+        Ok(Some(lock)) => Ok(ReadLock::Ours { _lock: lock }),
+        Ok(None) => Ok(ReadLock::Others),
+        Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => Ok(ReadLock::Nobodys),
+        Err(source) => Err(io_error(&path, "lock", source)),
+    }
 }
 
 /// A batch that is no older than any that was answered before now.
@@ -114,6 +165,9 @@ fn copy_journal(from: &Path, to: &Path, meta: &Meta, progress: &mut Progress<'_>
         match fs::copy(&from, &to) {
             // It is being used again.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) if error.kind() == io::ErrorKind::StorageFull => {
+                return Err(io_error(&to, "copy", error));
+            }
             copied => copied.map_err(|source| io_error(&from, "copy", source))?,
         };
         // A segment that became another one under our hands: if it is needed, it shows as a hole.

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use tenure_core::{CollectionKey, Hash, Sealed};
 
 use super::archive::{self, Inspection, Loaded, Meta, is_labelled, read_events, read_kept};
-use super::backup::Progress;
+use super::backup::{Progress, lock_to_read};
 use super::disk::RealDisk;
 use super::reader::all_of;
-use super::recover::{JOURNAL_DIR, lock};
+use super::recover::JOURNAL_DIR;
 use super::{journal, wire};
 pub use crate::check::Report;
 use crate::check::{Bounds, Walk, check_claims, compare, compare_policies};
@@ -24,7 +24,10 @@ pub fn check(data_dir: &Path, progress: &mut Progress<'_>) -> Result<Report, Err
         let detail = format!("{} is not a data folder: it has no {}", data_dir.display(), archive::FILE_NAME);
         return Err(Error::Unsupported { detail });
     }
-    let _lock = lock(&RealDisk, data_dir)?;
+    let lock = lock_to_read(data_dir)?;
+    if !lock.is_ours() {
+        return Err(Error::Owned { path: data_dir.to_owned() });
+    }
     let mut report = Report::default();
     let inspected =
         Inspection::open(&path).and_then(|archive| check_archive(&archive, &mut report, progress));

@@ -188,11 +188,10 @@ impl<R: ArchiveReader> Reader for EmbeddedReader<R> {
 
     fn stats(&self) -> Stats {
         let live = self.live.read();
-        let lag_ms = live.unfolded_at_ms.map_or(0, |at_ms| live.high_water_ms - at_ms);
         Stats {
             journal_bytes: self.journal_bytes.load(Ordering::Relaxed),
             fold_lag_batches: live.last - live.folded_through,
-            fold_lag_ms: u64::try_from(lag_ms).unwrap_or(0),
+            unfolded_at_ms: live.unfolded_at_ms,
             ..live.state.stats()
         }
     }

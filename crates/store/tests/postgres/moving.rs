@@ -160,7 +160,7 @@ fn r26_a_move_that_stops_anywhere_is_taken_up_again() {
     fill(&first);
     let before = in_folder(&first);
     let copy = places.folder();
-    embedded::backup::backup(&first, &copy, &mut |_, _| {}).expect("copies");
+    embedded::backup::backup(&first, &copy, &mut |_| Ok(()), &mut |_, _| {}).expect("copies");
     drop(before);
     let tries = stop_and_go(&folder(&first), &database(&url), || {
         let refused = Postgres::open(&url, &Options::default()).expect_err("is unfinished");

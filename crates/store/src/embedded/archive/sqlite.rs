@@ -6,6 +6,7 @@ use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rustix::fs::{Advice, fadvise};
 use tenure_core::{ClaimState, Hash};
@@ -130,6 +131,11 @@ impl SqliteArchive {
         let path = dir.join(FILE_NAME);
         let is_new = !path.exists();
         let mut connection = Connection::open(&path).map_err(|error| sqlite_error(&path, "open", error))?;
+        // It opens what it can only read, and says so at the first fold, when commits depend on it.
+        if connection.is_readonly("main").unwrap_or(false) {
+            let detail = format!("{} cannot be written to: its owner must be who runs this", path.display());
+            return Err(Error::Unsupported { detail });
+        }
         prepare(&mut connection, &path, is_new).map_err(|error| sqlite_error(&path, "open", error))??;
         let log = Log::open(dir.join(format!("{FILE_NAME}-wal")))?;
         let archive = Self { connection, path, log };
@@ -302,7 +308,11 @@ pub(crate) fn open_read_only(path: &Path) -> rusqlite::Result<Connection> {
 
 /// SQLite's failure as the store's.
 pub(crate) fn sqlite_error(path: &Path, doing: &'static str, error: rusqlite::Error) -> Error {
+    // What it shares between connections lies in a file, too, and for that it has no word of its own.
+    let no_room_to_share =
+        error.sqlite_error().is_some_and(|code| code.extended_code == SQLITE_IOERR_SHMSIZE);
     match error.sqlite_error_code() {
+        _ if no_room_to_share => Error::Full { path: path.to_owned() },
         Some(ErrorCode::DiskFull) => Error::Full { path: path.to_owned() },
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             Error::Away { detail: format!("{} is busy", path.display()) }

@@ -37,7 +37,10 @@ impl SqliteReader {
         let idle = self.idle.lock().pop();
         let connection = match idle {
             Some(connection) => connection,
-            None => open_read_only(&self.path).map_err(failed)?,
+            // For want of a descriptor, say, which passes.
+            None => open_read_only(&self.path).map_err(|error| Error::Away {
+                detail: format!("could not open {}: {error}", self.path.display()),
+            })?,
         };
         let answer = read(&connection).map_err(failed)?;
         let mut idle = self.idle.lock();
@@ -125,7 +128,11 @@ pub(crate) fn copy_archive(from: &Path, to: &Path) -> Result<Meta, Error> {
     let target = to.to_str().ok_or_else(|| Error::Unsupported {
         detail: format!("{} is not text, which SQLite needs for a copy", to.display()),
     })?;
-    source.execute("VACUUM INTO ?1", [target]).map_err(failed)?;
+    // It has the source's name where that is damaged, and the copy's where there is no room for it.
+    source.execute("VACUUM INTO ?1", [target]).map_err(|error| match failed(error) {
+        Error::Full { .. } => Error::Full { path: to.to_owned() },
+        error => error,
+    })?;
     let copy = open_read_only(to).map_err(failed)?;
     read_meta(&copy).map_err(failed)
 }
