@@ -81,50 +81,52 @@ impl Folder {
         Self { root: root.into() }
     }
 
-    /// Copies every file into another folder; gives how many. One that is not what its name says is damage.
-    pub fn copy_to(&self, other: &Self) -> io::Result<usize> {
-        self.each(|path, id, bytes| {
-            let kept = other.keep(&bytes).map_err(|error| {
-                io::Error::new(
-                    error.kind(),
-                    format!("could not keep {}: {error}", other.path(id).1.display()),
-                )
-            })?;
-            if kept == *id { Ok(()) } else { Err(damaged(path)) }
+    /// Copies every file into another folder; gives how many. Tells of those that cannot be read or are not what their
+    /// names say: they are left out, and the others are worth having.
+    pub fn copy_to(&self, other: &Self, tell: impl FnMut(String)) -> io::Result<usize> {
+        self.each(tell, |id, bytes| {
+            let path = &other.path(id).1;
+            other.keep(bytes).map(drop).map_err(|error| named("keep", path, &error))
         })
     }
 
-    /// Looks whether every file is what its name says; gives how many there are. Tells of those that are not.
-    pub fn check(&self, mut tell: impl FnMut(String)) -> io::Result<usize> {
-        self.each(|path, id, bytes| {
-            if FileId::of(&bytes) != *id {
-                tell(damaged(path).to_string());
-            }
-            Ok(())
-        })
+    /// Looks whether every file is what its name says; gives how many are. Tells of those that are not.
+    pub fn check(&self, tell: impl FnMut(String)) -> io::Result<usize> {
+        self.each(tell, |_, _| Ok(()))
     }
 
-    fn each(&self, mut look: impl FnMut(&Path, &FileId, Vec<u8>) -> io::Result<()>) -> io::Result<usize> {
+    fn each(
+        &self,
+        mut tell: impl FnMut(String),
+        mut look: impl FnMut(&FileId, &[u8]) -> io::Result<()>,
+    ) -> io::Result<usize> {
         let mut count = 0;
-        let folders = match fs::read_dir(&self.root) {
-            Ok(folders) => folders,
+        let list = |folder: &Path| fs::read_dir(folder).map_err(|error| named("list", folder, &error));
+        let folders = match list(&self.root) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-            Err(error) => return Err(error),
+            folders => folders?,
         };
         for folder in folders {
             let folder = folder?;
-            for file in fs::read_dir(folder.path())? {
+            // Whatever else somebody left there.
+            if folder.file_name().len() != 2 || !folder.file_type()?.is_dir() {
+                continue;
+            }
+            for file in list(&folder.path())? {
                 let file = file?;
                 let name =
                     [folder.file_name(), file.file_name()].map(|name| name.to_string_lossy().into_owned());
                 // What was being written when the power went is no file.
                 let Ok(id) = FileId::try_from(name.concat()) else { continue };
                 let path = file.path();
-                let unread = |error: io::Error| {
-                    io::Error::new(error.kind(), format!("could not read {}: {error}", path.display()))
-                };
-                look(&path, &id, fs::read(&path).map_err(unread)?)?;
-                count += 1;
+                match fs::read(&path) {
+                    Ok(bytes) if FileId::of(&bytes) == id => {
+                        look(&id, &bytes)?;
+                        count += 1;
+                    }
+                    Ok(_) => tell(format!("{} is damaged: it is not what its name says", path.display())),
+                    Err(error) => tell(named("read", &path, &error).to_string()),
+                }
             }
         }
         Ok(count)
@@ -177,8 +179,8 @@ impl Files for InMemory {
     }
 }
 
-fn damaged(path: &Path) -> io::Error {
-    io::Error::other(format!("{} is damaged: it is not what its name says", path.display()))
+fn named(doing: &str, path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("could not {doing} {}: {error}", path.display()))
 }
 
 #[cfg(test)]
@@ -215,17 +217,21 @@ mod tests {
     fn a_copy_has_every_file_and_finds_damage() {
         let folder = tempfile::tempdir().expect("a folder");
         let [one, other, third] = ["one", "other", "third"].map(|name| Folder::new(folder.path().join(name)));
-        assert_eq!(one.copy_to(&other).expect("is nothing"), 0);
+        let sound = |problem: String| panic!("{problem}");
+        assert_eq!(one.copy_to(&other, sound).expect("is nothing"), 0);
         let ids = [&b"a"[..], b"b", b"c"].map(|bytes| one.keep(bytes).expect("is kept"));
         fs::write(one.path(&ids[0]).0.join(".half"), "x").expect("is written");
-        assert_eq!(one.copy_to(&other).expect("is copied"), 3);
+        fs::write(one.root.join(".DS_Store"), "x").expect("is written");
+        fs::create_dir(one.root.join("lost+found")).expect("is made");
+        assert_eq!(one.copy_to(&other, sound).expect("is copied"), 3);
         assert_eq!(read(&other, &ids[1]).as_deref(), Some(&b"b"[..]));
         fs::write(one.path(&ids[2]).1, "else").expect("is written");
-        assert!(one.copy_to(&third).expect_err("is damaged").to_string().contains("is damaged"));
         let mut told = Vec::new();
-        assert_eq!(one.check(|problem| told.push(problem)).expect("is read"), 3);
-        assert!(told.len() == 1 && told[0].contains(&ids[2].as_str()[2..]), "{told:?}");
-        assert_eq!(other.check(|problem| panic!("{problem}")).expect("is read"), 3);
+        assert_eq!(one.copy_to(&third, |problem| told.push(problem)).expect("the others are copied"), 2);
+        assert_eq!(one.check(|problem| told.push(problem)).expect("is read"), 2);
+        let is_named = |told: &String| told.contains(&ids[2].as_str()[2..]) && told.contains("is damaged");
+        assert!(told.len() == 2 && told.iter().all(is_named), "{told:?}");
+        assert_eq!(third.check(sound).expect("is read"), 2);
     }
 
     #[test]

@@ -57,7 +57,8 @@ pub(crate) struct Check {
 impl Backup {
     pub(crate) fn run(self) -> Result {
         let progress = bar("backing up", 0);
-        let mut copy = |target: &Path| copy_files(&self.data, target);
+        let mut damaged = Vec::new();
+        let mut copy = |target: &Path| copy_files(&self.data, target, &mut damaged);
         let last =
             backup(&self.data, &self.target, &mut copy, &mut |done, total| show(&progress, done, total))?;
         progress.finish_and_clear();
@@ -67,7 +68,7 @@ impl Backup {
                 say!("Not in it: {name}, {why}. Keep a copy elsewhere.");
             }
         }
-        Ok(())
+        without(&damaged)
     }
 }
 
@@ -75,12 +76,13 @@ impl Restore {
     pub(crate) fn run(self) -> Result {
         let progress = bar("restoring", 0);
         let now_ms = SystemClock::new().now_ms();
-        let mut copy = |target: &Path| copy_files(&self.backup, target);
+        let mut damaged = Vec::new();
+        let mut copy = |target: &Path| copy_files(&self.backup, target, &mut damaged);
         let mut show = |done, total| show(&progress, done, total);
         let epoch = restore(&self.backup, &self.data, now_ms, &mut copy, &mut show)?;
         progress.finish_and_clear();
         say!("{} is ready, in epoch {epoch}.", self.data.display());
-        Ok(())
+        without(&damaged)
     }
 }
 
@@ -116,8 +118,19 @@ impl Check {
 }
 
 /// The uploaded files of a data folder. Those of a folder that `files.dir` names are somebody else's to copy.
-fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
-    files_of(from).copy_to(&files_of(to)).map(drop)
+fn copy_files(from: &Path, to: &Path, damaged: &mut Vec<String>) -> io::Result<()> {
+    files_of(from).copy_to(&files_of(to), |problem| damaged.push(problem)).map(drop)
+}
+
+/// It was made all the same: all else is worth having.
+fn without(damaged: &[String]) -> Result {
+    if damaged.is_empty() {
+        return Ok(());
+    }
+    for problem in damaged {
+        say!("{problem}");
+    }
+    Err(format!("made, but without {} uploaded files, which are damaged", damaged.len()).into())
 }
 
 fn files_of(data: &Path) -> Folder {

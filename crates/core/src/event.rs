@@ -264,6 +264,24 @@ impl Fact {
         }
     }
 
+    /// It makes, writes or deletes an item; where it does not, all that an item can have got by it is another claim.
+    pub fn writes_items(&self) -> bool {
+        match self {
+            Self::Granted(grant) => grant.items.iter().any(|item| item.status.is_some()),
+            Self::ItemAdded { item, .. } => item.status.is_some(),
+            Self::Ended(end) => !end.writes.is_empty(),
+            Self::ItemPut { .. } | Self::ItemDeleted { .. } => true,
+            Self::CollectionCreated
+            | Self::Renewed { .. }
+            | Self::ItemRemoved { .. }
+            | Self::Advanced { .. }
+            | Self::Nudged { .. }
+            | Self::PolicySet { .. }
+            | Self::Resumed { .. }
+            | Self::Restored { .. } => false,
+        }
+    }
+
     /// The items that it speaks of.
     pub fn items(&self) -> Vec<&ItemId> {
         match self {

@@ -340,6 +340,12 @@ impl Engine {
         self.0.lanes.0.iter().map(|lane| lane.queue.len()).sum()
     }
 
+    /// Everything that was asked is done, and the next deadline is waited for: a clock that is moved by hand now wakes
+    /// nobody.
+    pub fn is_resting(&self) -> bool {
+        self.0.lanes.0.iter().all(|lane| lane.queue.is_resting())
+    }
+
     /// How many callers of this node wait for an item, and are still there.
     pub fn waiting(&self, collection: &CollectionKey, item: &ItemId) -> usize {
         let waiters = self.0.lanes.of(collection).waiters.upgrade();

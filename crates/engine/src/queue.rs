@@ -93,6 +93,12 @@ impl Queue {
         self.inner.lock().waiting.len()
     }
 
+    /// The loop sleeps until somebody comes or a deadline does; or it is gone.
+    pub(crate) fn is_resting(&self) -> bool {
+        let inner = self.inner.lock();
+        inner.closed || (inner.wake_at == 1 && inner.waiting.is_empty() && !inner.woken)
+    }
+
     /// What the loop has begun is safe.
     pub(crate) fn tell_safe(&self) {
         self.inner.lock().safe = true;

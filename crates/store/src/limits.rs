@@ -48,8 +48,11 @@ pub const KEPT_MAX: usize = 2_000_000;
 /// Kept replies whose answer is in memory; an older one is read from the archive.
 pub const KEPT_VALUES_MAX: usize = 100_000;
 
-/// Read-only connections to the archive that stay open.
-pub const ARCHIVE_READERS_MAX: usize = 4;
+/// Read-only connections to the archive that are at work at once, some three open files each; more readers wait. Reads
+/// share the disk and the cores anyway.
+pub const ARCHIVE_READERS_MAX: usize = 32;
+/// Those that stay open.
+pub const ARCHIVE_READERS_IDLE_MAX: usize = 4;
 
 /// The longest that a batch waits for a collection that another node works on. A batch takes milliseconds;
 /// who waits this long waits for a node that is stuck, and that one is thrown out after the same time.

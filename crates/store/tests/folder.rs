@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use rusqlite::Connection;
 use support::{collection, expected, look, step};
 use tempfile::TempDir;
-use tenure_core::command::Acquire;
+use tenure_core::command::{Acquire, Expect, ItemWrite, PutItem};
 use tenure_core::limits::RESTORE_STEP;
-use tenure_core::{ItemId, Reply, Verb, decide};
-use tenure_store::conformance::{command, key};
+use tenure_core::{ItemId, Json, Reply, Rows, Verb, decide};
+use tenure_store::conformance::{Overlay, command, key, wants_of};
 use tenure_store::embedded::backup::{backup, restore};
 use tenure_store::embedded::check::{Report, check};
 use tenure_store::embedded::{Embedded, Fold, Options};
-use tenure_store::{Batch, Entry, Error, EventPage, Store};
+use tenure_store::{Batch, Entry, Error, EventPage, Store, View};
 
 fn options() -> Options {
     Options { segment_bytes: 64 << 10, fold_bytes: 16 << 10, fold_after_ms: 5, ..Options::default() }
@@ -60,6 +60,72 @@ fn second_process() {
     let opened = Embedded::open(Path::new(&dir), &options()).map(|_| ());
     assert!(matches!(opened, Err(Error::Owned { .. })), "{opened:?}");
     println!("the folder is owned");
+}
+
+/// A commit that was decided while the one before it was made safe has decisions of several moments. What the archive is
+/// given of an item must not depend on which of them wrote it.
+#[test]
+fn i14_what_was_decided_before_its_batch_was_begun_is_folded_whole() {
+    for seed in 0..20_u64 {
+        let (_parent, dir) = folder();
+        let mut store = Embedded::open(&dir, &manual()).unwrap();
+        let mut reference = tenure_store::memory::Memory::default();
+        let mut dice = seed * 7_919 + 1;
+        let mut below = |end: u64| {
+            dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (dice >> 33) % end
+        };
+        let mut at_ms = support::START_MS;
+        for _ in 0..60 {
+            let entries = {
+                let view = store.load(&[]).unwrap();
+                let mut overlay = Overlay::new(&view);
+                let mut entries = Vec::new();
+                for _ in 0..=below(6) {
+                    at_ms += i64::try_from(below(4)).unwrap();
+                    let item = ItemId::new(format!("i{}", below(8))).unwrap();
+                    let asked = command("image/a", "ana", verb_of(below(6), item, &overlay));
+                    let decided = decide(&overlay, &asked, at_ms);
+                    entries.extend(overlay.take(&asked, None, decided, at_ms).1);
+                }
+                entries
+            };
+            // The batch's time is that of its last decision.
+            let batch = Batch { at_ms, entries };
+            reference.commit(batch.clone()).unwrap();
+            store.commit(batch).unwrap();
+            if below(3) == 0 {
+                store.fold_now(1 + below(3)).unwrap();
+            }
+            if below(12) == 0 {
+                // Now and then by way of the journal.
+                drop(store);
+                store = Embedded::open(&dir, &manual()).unwrap();
+            }
+        }
+        store.close().unwrap();
+        drop(store);
+        let report = checked(&dir);
+        assert!(report.is_good(), "seed {seed}: {report:?}");
+        let store = Embedded::open(&dir, &manual()).unwrap();
+        let [found, wanted] = [store.reader(), reference.reader()]
+            .map(|reader| reader.snapshot(&key("image/a")).unwrap().unwrap().items);
+        assert_eq!(found, wanted, "seed {seed}");
+    }
+}
+
+/// Something that may be refused.
+fn verb_of(number: u64, item: ItemId, rows: &dyn Rows) -> Verb {
+    let claim = rows.item(&key("image/a"), &item).map_or(0, |item| item.claim);
+    let data = Json::of(&format!("written over claim {claim}")).ok();
+    let write = ItemWrite { item: item.clone(), status: None, data };
+    match number {
+        0 => Verb::CreateCollection,
+        1 | 2 => Verb::PutItem(PutItem { write, expect: Expect::Any, guard: None }),
+        3 => Verb::Acquire(Acquire { items: vec![item], ..Acquire::default() }),
+        4 => Verb::Release { claim },
+        _ => Verb::DeleteItem { item, expect: Expect::Any, guard: None },
+    }
 }
 
 #[test]
@@ -181,6 +247,20 @@ fn a_backup_goes_only_into_an_empty_folder_and_only_from_a_data_folder() {
     refused(restore(&dir, &target, 0, &mut |_| Ok(()), &mut |_, _| {}));
     std::fs::remove_file(target.join("something")).unwrap();
     backup(&dir, &target, &mut |_| Ok(()), &mut |_, _| {}).unwrap();
+}
+
+/// As where no descriptor is left: what opens a file is refused and may ask again, and the writer needs none.
+#[test]
+fn e04_a_kept_answer_is_found_where_no_file_can_be_opened() {
+    let (_parent, dir) = folder();
+    filled(&dir, 12);
+    let mut store = Embedded::open(&dir, &Options { kept_values_max: 0, ..manual() }).unwrap();
+    std::fs::rename(dir.join("archive.db"), dir.join("elsewhere")).unwrap();
+    let read = store.reader().events(&collection(), 0, 10);
+    assert!(matches!(read, Err(Error::Away { .. })), "{read:?}");
+    let reply = support::reply_key(3);
+    let want = wants_of(&command("lock/a", "ana", Verb::CreateCollection), Some(reply.clone()));
+    assert!(store.load(&[want]).unwrap().kept(&reply).is_some());
 }
 
 #[test]

@@ -170,7 +170,8 @@ impl Question {
             )
             .with("current_version", *current),
             (Refusal::Conflict { current, .. }, Stated::MatchNone) => {
-                failed(problem.detail).with("current_version", *current)
+                failed("If-Match names none of this item's versions".to_owned())
+                    .with("current_version", *current)
             }
             (Refusal::Conflict { .. }, Stated::Match(_) | Stated::NoneMatch) => {
                 Problem { more: problem.more, ..failed(problem.detail) }

@@ -189,7 +189,12 @@ fn stated(headers: &HeaderMap) -> Result<Stated, Problem> {
         (None, Some(_)) => Err(Problem::invalid("If-None-Match", "only * has a meaning here")),
         (Some("*"), None) => Ok(Stated::MatchAny),
         (Some(etags), None) if etags.contains(',') => Err(Problem::invalid("If-Match", "name one version")),
-        (Some(etag), None) => Ok(version_of(etag).map_or(Stated::MatchNone, Stated::Match)),
+        (Some(etag), None) => {
+            let etag = opaque(etag).ok_or_else(|| {
+                Problem::invalid("If-Match", "is no ETag: send the item's as it came, such as \"2\"")
+            })?;
+            Ok(version_of(etag).map_or(Stated::MatchNone, Stated::Match))
+        }
         (Some(_), Some(_)) => Err(Problem::invalid("If-None-Match", "does not go with If-Match")),
     }
 }
@@ -206,9 +211,13 @@ fn one<'a>(headers: &'a HeaderMap, name: &HeaderName, field: &str) -> Result<Opt
     }
 }
 
+/// What stands between an `ETag`'s quotes. A proxy that compresses makes it a weak one; a version is exact all the same.
+fn opaque(etag: &str) -> Option<&str> {
+    etag.strip_prefix("W/").unwrap_or(etag).strip_prefix('"')?.strip_suffix('"')
+}
+
 /// The version in an `ETag` of ours. Anything else matches no version.
-fn version_of(etag: &str) -> Option<u64> {
-    let digits = etag.strip_prefix('"')?.strip_suffix('"')?;
+fn version_of(digits: &str) -> Option<u64> {
     let version = digits.parse::<u64>().ok()?;
     (version > 0 && version.to_string() == digits).then_some(version)
 }

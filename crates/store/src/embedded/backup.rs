@@ -7,6 +7,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -290,6 +291,13 @@ fn require_empty(dir: &Path) -> Result<(), Error> {
     };
     if found {
         let detail = format!("{} is not empty; name a folder that is empty or not there", dir.display());
+        return Err(Error::Unsupported { detail });
+    }
+    // It is made beside its place and then renamed, which no mount can be.
+    if let (Ok(own), Ok(parent)) = (fs::metadata(dir), fs::metadata(parent_of(dir)))
+        && own.dev() != parent.dev()
+    {
+        let detail = format!("{} is a mount of its own; name a folder inside of it", dir.display());
         return Err(Error::Unsupported { detail });
     }
     Ok(())

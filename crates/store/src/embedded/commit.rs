@@ -32,7 +32,10 @@ pub struct Embedded<D: Disk = RealDisk, A: Archive = SqliteArchive> {
     /// Dropped before the folder's lock: the archive is closed while the folder is still ours.
     pub(super) folder: Folder<A>,
     pub(super) live: Arc<RwLock<Live>>,
+    /// The writer's own, open from the start: it waits for nobody who reads, nor for a descriptor.
     pub(super) archive: A::Reader,
+    /// Everybody else's.
+    pub(super) readers: A::Reader,
     pub(super) journal_bytes: Arc<AtomicU64>,
     /// The newest batch.
     pub(super) last: u64,
@@ -203,7 +206,7 @@ impl<D: Disk, A: Archive> Store for Embedded<D, A> {
     fn reader(&self) -> Arc<dyn Reader> {
         Arc::new(EmbeddedReader {
             live: self.live.clone(),
-            archive: self.archive.clone(),
+            archive: self.readers.clone(),
             journal_bytes: self.journal_bytes.clone(),
         })
     }

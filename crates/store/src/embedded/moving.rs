@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use tenure_core::{Claim, Collection, CollectionKey, Hash, Item, ItemId, Sealed};
 
-use super::archive::{self, Archive, ChunkAsk, Group, Inspection, SqliteArchive, read_events, read_kept};
+use super::archive::{
+    self, Archive, ChunkAsk, Group, GroupItem, Inspection, SqliteArchive, read_events, read_kept,
+};
 use super::backup::{empty_journal, require, sync_folder};
 use super::commit::Embedded;
 use super::disk::{Disk, RealDisk, RealLock};
@@ -262,8 +264,6 @@ impl Target for FolderTarget {
         let mut group = Group {
             through: self.through + 1,
             batches: 1,
-            // No row is taken for one that the archive has already.
-            first_at_ms: i64::MIN,
             high_water_ms: self.bounds.high_water_ms,
             epoch: Some(self.bounds.epoch),
             kept_from_ms: i64::MIN,
@@ -272,7 +272,10 @@ impl Target for FolderTarget {
         if let Some((key, head)) = head {
             let rows = group.rows_mut(&key);
             rows.head = head;
-            rows.items = items.into_iter().map(|item| (item.id.clone(), Some(item))).collect();
+            rows.items = items
+                .into_iter()
+                .map(|item| (item.id.clone(), GroupItem { row: Some(item), is_written: true }))
+                .collect();
             rows.claims = claims.into_iter().map(|claim| (claim.number, claim)).collect();
             rows.events = events;
         }

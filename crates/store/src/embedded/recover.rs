@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 use parking_lot::RwLock;
 use tenure_core::{CollectionKey, Fact, Refusal, Rows, Sealed, fold};
 
-use super::archive::{Archive, Group, GroupRows, Recorder};
+use super::archive::{Archive, ArchiveReader, Group, GroupRows, KeptPlace, Recorder};
 use super::commit::Embedded;
 use super::disk::Disk;
 use super::fold::Folder;
@@ -65,13 +65,14 @@ pub(super) fn open<D: Disk, A: Archive>(
         meta.folded_through,
         options,
         &mut |number, payload| {
-            replay.batch(number, payload)?;
-            bytes += payload.len() as u64;
+            // A long tail is folded on the way, so that it never has to be in memory whole. Without the newest batch:
+            // that one may not be safe in the journal yet, and the archive must not be ahead of it.
             if bytes > options.segment_bytes {
-                // A long tail is folded on the way, so that it never has to be in memory whole.
                 bytes = 0;
                 replay.fold(&mut archive)?;
             }
+            replay.batch(number, payload)?;
+            bytes += payload.len() as u64;
             Ok(())
         },
     )?;
@@ -80,7 +81,9 @@ pub(super) fn open<D: Disk, A: Archive>(
     live.kept.trim(live.high_water_ms);
     live.forget_ended();
     let live = Arc::new(RwLock::new(live));
-    let reader = archive.reader();
+    let (reader, readers) = (archive.reader(), archive.reader());
+    // Asked for nothing, so that it is open.
+    reader.kept(KeptPlace { through: 0, part: 0 })?;
     Ok(Embedded {
         journal_bytes: Arc::new(AtomicU64::new(journal.bytes())),
         last: journal.last(),
@@ -92,6 +95,7 @@ pub(super) fn open<D: Disk, A: Archive>(
         folder: Folder::start(archive, live.clone(), group, options),
         live,
         archive: reader,
+        readers,
         faults: options.faults(),
         dir: dir.to_owned(),
         _lock: lock,
@@ -155,7 +159,7 @@ impl Replay {
         }
         let forget = self.faults.forget_beats_on_replay;
         for beat in entry.beats.iter().filter(|_| !forget) {
-            fold::apply_beat(&mut self.recorder(&mut rows), &key, beat);
+            fold::apply_beat(&mut self.recorder(&mut rows, false), &key, beat);
         }
         if let Some(kept) = entry.kept.filter(|_| !self.faults.lose_kept_on_replay) {
             let reply_key = ReplyKey {
@@ -171,7 +175,8 @@ impl Replay {
     }
 
     fn event(&mut self, number: u64, key: &CollectionKey, rows: &mut GroupRows, sealed: Sealed) {
-        fold::apply(&mut self.recorder(rows), key, &sealed.event, sealed.hash);
+        let is_written = sealed.event.fact.writes_items();
+        fold::apply(&mut self.recorder(rows, is_written), key, &sealed.event, sealed.hash);
         if let Fact::Ended(end) = &sealed.event.fact
             && let Some(claim) = self.live.state.claim(key, end.claim)
         {
@@ -184,8 +189,8 @@ impl Replay {
         self.live.add_events(key, &[sealed]);
     }
 
-    fn recorder<'a>(&'a mut self, rows: &'a mut GroupRows) -> Recorder<'a> {
-        Recorder { state: &mut self.live.state, rows, policies: &mut self.group.policies }
+    fn recorder<'a>(&'a mut self, rows: &'a mut GroupRows, is_written: bool) -> Recorder<'a> {
+        Recorder { state: &mut self.live.state, rows, is_written, policies: &mut self.group.policies }
     }
 
     fn take_out(&mut self, name: &str) -> Result<(CollectionKey, GroupRows), Refusal> {

@@ -1,5 +1,6 @@
 //! What one fold takes to the archive: several batches as one, each row only as it is at the end.
 
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -7,7 +8,7 @@ use tenure_core::{Claim, Collection, CollectionKey, Fact, Item, ItemId, Policy, 
 
 use crate::embedded::kept::{KeptId, KeptKeys};
 use crate::limits::KEPT_CHUNK_BYTES_MAX;
-use crate::{Entry, Kept, Map, ReplyKey, State};
+use crate::{Kept, Map, ReplyKey, State};
 
 /// Consecutive batches, merged.
 #[derive(Debug, Default)]
@@ -16,8 +17,6 @@ pub struct Group {
     pub through: u64,
     /// How many batches.
     pub batches: u64,
-    /// The time of its first batch.
-    pub first_at_ms: i64,
     /// The highest time of any batch.
     pub high_water_ms: i64,
     /// The store's epoch, if the group raised it.
@@ -41,12 +40,21 @@ pub struct Group {
 pub struct GroupRows {
     /// Its head after it.
     pub head: Option<Arc<Collection>>,
-    /// Items; `None` for a deleted one.
-    pub items: Map<ItemId, Option<Arc<Item>>>,
+    /// Items.
+    pub items: Map<ItemId, GroupItem>,
     /// Claims, ended ones too.
     pub claims: Map<u64, Arc<Claim>>,
     /// Its events, in order.
     pub events: Vec<Arc<Sealed>>,
+}
+
+/// What a group makes of one item.
+#[derive(Clone, Debug)]
+pub struct GroupItem {
+    /// As it is at the end; `None` for a deleted one.
+    pub row: Option<Arc<Item>>,
+    /// Some event of the group made, wrote or deleted it. Otherwise only its claim and its fence can be new.
+    pub is_written: bool,
 }
 
 /// Where a kept reply is in the archive.
@@ -71,10 +79,10 @@ pub struct KeptChunk {
 
 impl Group {
     /// Adds a batch that was just committed: the rows are in its entries.
-    pub(crate) fn add_batch(&mut self, number: u64, at_ms: i64, entries: Vec<Entry>, keys: &KeptKeys) {
+    pub(crate) fn add_batch(&mut self, number: u64, at_ms: i64, entries: Vec<crate::Entry>, keys: &KeptKeys) {
         self.add_time(number, at_ms);
         for entry in entries {
-            let Entry { collection, events, changed, kept, .. } = entry;
+            let crate::Entry { collection, events, changed, kept, .. } = entry;
             if let Some((key, kept)) = kept {
                 self.add_kept(keys.id(&key), &key, &kept);
             }
@@ -85,9 +93,12 @@ impl Group {
             if changed.collection.is_none() && changed.items.is_empty() && changed.claims.is_empty() {
                 continue;
             }
+            let is_written = events.iter().any(|sealed| sealed.event.fact.writes_items());
             let rows = self.rows_mut(&collection);
             rows.head = changed.collection.or_else(|| rows.head.take());
-            rows.items.extend(changed.items);
+            for (id, row) in changed.items {
+                rows.put_item(id, row, is_written);
+            }
             rows.claims.extend(changed.claims.into_iter().map(|claim| (claim.number, claim)));
             rows.events.extend(events);
         }
@@ -95,9 +106,6 @@ impl Group {
 
     /// Adds the time of a batch.
     pub(crate) fn add_time(&mut self, number: u64, at_ms: i64) {
-        if self.batches == 0 {
-            self.first_at_ms = at_ms;
-        }
         self.through = number;
         self.batches += 1;
         self.high_water_ms = self.high_water_ms.max(at_ms);
@@ -143,6 +151,19 @@ impl Group {
     }
 }
 
+impl GroupRows {
+    fn put_item(&mut self, id: ItemId, row: Option<Arc<Item>>, is_written: bool) {
+        match self.items.entry(id) {
+            Entry::Occupied(mut known) => {
+                let known = known.get_mut();
+                known.row = row;
+                known.is_written |= is_written;
+            }
+            Entry::Vacant(new) => drop(new.insert(GroupItem { row, is_written })),
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct KeptOut<'a> {
     key: &'a ReplyKey,
@@ -180,6 +201,8 @@ pub(crate) fn read_kept(
 pub(crate) struct Recorder<'a> {
     pub(crate) state: &'a mut State,
     pub(crate) rows: &'a mut GroupRows,
+    /// What is replayed writes items.
+    pub(crate) is_written: bool,
     pub(crate) policies: &'a mut Map<Arc<str>, Arc<Policy>>,
 }
 
@@ -221,12 +244,12 @@ impl RowsMut for Recorder<'_> {
     }
 
     fn put_item(&mut self, key: &CollectionKey, item: Arc<Item>) {
-        self.rows.items.insert(item.id.clone(), Some(item.clone()));
+        self.rows.put_item(item.id.clone(), Some(item.clone()), self.is_written);
         self.state.put_item(key, item);
     }
 
     fn remove_item(&mut self, key: &CollectionKey, id: &ItemId) {
-        self.rows.items.insert(id.clone(), None);
+        self.rows.put_item(id.clone(), None, self.is_written);
         self.state.remove_item(key, id);
     }
 

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tenure_core::{ClaimState, CollectionKey, Hash, Policy, RowsMut};
+use tenure_core::{ClaimState, CollectionKey, Hash, Item, Policy, RowsMut};
 
 use super::bloom::may_have;
 use super::chunk::{Chunk, build_chunks};
-use super::group::{Group, GroupRows, KeptPlace};
+use super::group::{Group, GroupItem, GroupRows, KeptPlace};
 use super::{Archive, ArchiveReader, ChunkAsk, ChunkOrder, ChunkRef, Loaded, Meta, VisitChunk};
 use crate::{Error, State};
 
@@ -63,8 +63,8 @@ impl Archive for MemoryArchive {
             if let Some(head) = &rows.head {
                 state.put_collection(key, head.clone());
             }
-            for item in rows.items.values().flatten() {
-                state.put_item(key, item.clone());
+            for item in rows.items.values().filter_map(|item| item.row.clone()) {
+                state.put_item(key, item);
             }
             for claim in rows.claims.values() {
                 state.put_claim(key, claim.clone());
@@ -109,10 +109,17 @@ impl HeldCollection {
             self.rows.head.clone_from(&rows.head);
         }
         for (id, item) in &rows.items {
-            match item {
-                Some(_) => drop(self.rows.items.insert(id.clone(), item.clone())),
-                None => drop(self.rows.items.remove(id)),
-            }
+            let Some(row) = &item.row else {
+                self.rows.items.remove(id);
+                continue;
+            };
+            let known = self.rows.items.get(id).and_then(|known| known.row.as_deref());
+            // As little as the real one, so that the simulator sees what a mark that is wrong would lose.
+            let row = match known.filter(|_| !item.is_written) {
+                Some(known) => Arc::new(Item { fence: row.fence, claim: row.claim, ..known.clone() }),
+                None => row.clone(),
+            };
+            self.rows.items.insert(id.clone(), GroupItem { row: Some(row), ..item.clone() });
         }
         self.rows.claims.extend(rows.claims.iter().map(|(number, claim)| (*number, claim.clone())));
         let time_ms = group.high_water_ms;

@@ -18,7 +18,7 @@ use std::ops::Range;
 pub use bloom::Word;
 pub use chunk::{Chunk, build_chunks, read_events};
 pub(crate) use chunk::{is_labelled, read_wanted};
-pub use group::{Group, GroupRows, KeptChunk, KeptPlace};
+pub use group::{Group, GroupItem, GroupRows, KeptChunk, KeptPlace};
 pub(crate) use group::{Recorder, read_kept};
 pub use memory::MemoryArchive;
 pub use sqlite::SqliteArchive;

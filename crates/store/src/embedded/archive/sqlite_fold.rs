@@ -8,7 +8,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use tenure_core::{Claim, ClaimState, CollectionKey, EndReason, Hash, Item, ItemId, Json, SessionId};
 
 use super::chunk::{Chunk, build_chunks, read_events};
-use super::group::{Group, GroupRows};
+use super::group::{Group, GroupItem, GroupRows};
 use super::sqlite::{hash_of, int, state_word, uint};
 use crate::Error;
 use crate::limits::CHUNK_BYTES_SMALL;
@@ -122,23 +122,22 @@ impl<'a> Fold<'a> {
 
     fn fold_items(&self, collection: i64, rows: &GroupRows) -> rusqlite::Result<()> {
         // In the order of the table, so that each page is touched once.
-        let mut items: Vec<(&ItemId, Option<&Item>)> =
-            rows.items.iter().map(|(id, item)| (id, item.as_deref())).collect();
+        let mut items: Vec<(&ItemId, &GroupItem)> = rows.items.iter().collect();
         items.sort_unstable_by_key(|(id, _)| *id);
-        for (id, item) in items {
-            let Some(item) = item else {
+        for (id, GroupItem { row, is_written }) in items {
+            let Some(item) = row else {
                 let sql = "DELETE FROM items WHERE collection = ?1 AND id = ?2";
                 self.connection.prepare_cached(sql)?.execute(params![collection, id.as_str()])?;
                 continue;
             };
-            self.put_item(collection, item)?;
+            self.put_item(collection, item, *is_written)?;
         }
         Ok(())
     }
 
-    fn put_item(&self, collection: i64, item: &Item) -> rusqlite::Result<()> {
-        // What was not written since the group began can only have been granted: most of them.
-        if item.updated_at_ms < self.group.first_at_ms {
+    fn put_item(&self, collection: i64, item: &Item, is_written: bool) -> rusqlite::Result<()> {
+        // Most have only been granted.
+        if !is_written {
             let mut take = self.take_item.borrow_mut();
             if take.execute((collection, item.id.as_str(), int(item.fence), int(item.claim)))? == 1 {
                 return Ok(());

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use parking_lot::{Condvar, Mutex};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
 use tenure_core::CollectionKey;
 
 use super::bloom::may_have;
@@ -13,18 +13,60 @@ use super::sqlite::{check_format, hash_of, int, open_read_only, sqlite_error, ui
 use super::sqlite_load::{self, read_meta};
 use super::{ArchiveReader, ChunkAsk, ChunkOrder, ChunkRef, Loaded, Meta, VisitChunk};
 use crate::Error;
-use crate::limits::ARCHIVE_READERS_MAX;
+use crate::limits::{ARCHIVE_READERS_IDLE_MAX, ARCHIVE_READERS_MAX};
 
 /// The readers' connections.
 #[derive(Clone, Debug)]
 pub struct SqliteReader {
     path: PathBuf,
-    idle: Arc<Mutex<Vec<Connection>>>,
+    pool: Arc<Pool>,
+}
+
+/// So many at once: each is two open files, which connections and the journal want too.
+#[derive(Debug, Default)]
+struct Pool {
+    connections: Mutex<Connections>,
+    given_back: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Connections {
+    idle: Vec<Connection>,
+    lent: usize,
+}
+
+/// One of so many, given back however its reader ends.
+struct Lent<'a>(&'a Pool);
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.0.connections.lock().lent -= 1;
+        self.0.given_back.notify_one();
+    }
+}
+
+impl Pool {
+    /// Waits for its turn. A reader must not ask for a second one meanwhile.
+    fn lend(&self) -> (Option<Connection>, Lent<'_>) {
+        let mut connections = self.connections.lock();
+        while connections.lent >= ARCHIVE_READERS_MAX {
+            self.given_back.wait(&mut connections);
+        }
+        connections.lent += 1;
+        (connections.idle.pop(), Lent(self))
+    }
+
+    fn keep(&self, connection: Connection) {
+        let mut connections = self.connections.lock();
+        if connections.idle.len() < ARCHIVE_READERS_IDLE_MAX {
+            connections.idle.push(connection);
+        }
+    }
 }
 
 impl SqliteReader {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, idle: Arc::default() }
+        Self { path, pool: Arc::default() }
     }
 
     /// Lends a connection. One that failed is not taken back.
@@ -33,20 +75,20 @@ impl SqliteReader {
         doing: &'static str,
         read: impl FnOnce(&Connection) -> rusqlite::Result<Result<T, Error>>,
     ) -> Result<T, Error> {
-        let failed = |error| sqlite_error(&self.path, doing, error);
-        let idle = self.idle.lock().pop();
+        // For want of a descriptor, say, which passes. The log beside the archive is opened when it is first read.
+        let failed = |error: rusqlite::Error| match error.sqlite_error_code() {
+            Some(ErrorCode::CannotOpen) => {
+                Error::Away { detail: format!("could not open {}: {error}", self.path.display()) }
+            }
+            _ => sqlite_error(&self.path, doing, error),
+        };
+        let (idle, _lent) = self.pool.lend();
         let connection = match idle {
             Some(connection) => connection,
-            // For want of a descriptor, say, which passes.
-            None => open_read_only(&self.path).map_err(|error| Error::Away {
-                detail: format!("could not open {}: {error}", self.path.display()),
-            })?,
+            None => open_read_only(&self.path).map_err(failed)?,
         };
         let answer = read(&connection).map_err(failed)?;
-        let mut idle = self.idle.lock();
-        if idle.len() < ARCHIVE_READERS_MAX {
-            idle.push(connection);
-        }
+        self.pool.keep(connection);
         answer
     }
 }
@@ -211,8 +253,38 @@ impl Inspection {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
     use super::*;
     use crate::embedded::archive::SqliteArchive;
+
+    #[test]
+    fn so_many_read_at_once_and_the_others_wait() {
+        let dir = tempfile::tempdir().unwrap();
+        let _archive = SqliteArchive::open(dir.path()).unwrap();
+        let reader = SqliteReader::new(dir.path().join("archive.db"));
+        let (inside, most, open) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
+        let read = |_: &Connection| {
+            most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            while !open.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            inside.fetch_sub(1, Ordering::SeqCst);
+            Ok(Ok(()))
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..2 * ARCHIVE_READERS_MAX {
+                scope.spawn(|| reader.with("read", read).unwrap());
+            }
+            while inside.load(Ordering::SeqCst) < ARCHIVE_READERS_MAX {
+                std::thread::yield_now();
+            }
+            open.store(true, Ordering::SeqCst);
+        });
+        assert_eq!(most.load(Ordering::SeqCst), ARCHIVE_READERS_MAX);
+        let connections = reader.pool.connections.lock();
+        assert_eq!((connections.lent, connections.idle.len()), (0, ARCHIVE_READERS_IDLE_MAX));
+    }
 
     #[test]
     fn no_search_for_chunks_sorts_them() {

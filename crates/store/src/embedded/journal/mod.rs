@@ -30,6 +30,7 @@ use coming::Coming;
 use format::{HEAD_BYTES, Header, finish_record};
 pub(crate) use format::{PAGE_BYTES, segment_id, segment_name};
 pub(crate) use recover::{newest_batch, open, read_header, verify};
+use rustix::io::Errno;
 
 use super::disk::{Disk, DiskFile};
 use super::options::{Faults, Fold, Options};
@@ -245,11 +246,13 @@ impl<D: Disk> Journal<D> {
     /// Takes a folded segment out of the journal, to be the next one.
     fn reuse(&mut self, oldest: FullSegment) -> Result<D::File, Error> {
         let (from, next) = (self.dir.join(segment_name(oldest.id)), self.dir.join(NEXT_NAME));
+        // First, since it may fail for want of a descriptor: nothing has happened then.
+        let file = self.disk.open(&from).map_err(|source| io_error(&from, "open", source))?;
         self.disk.rename(&from, &next).map_err(|source| io_error(&from, "rename", source))?;
         self.full.pop_front();
         // Before its header changes: else a crash could leave the old name on the new header.
         self.sync_dir()?;
-        self.disk.open(&next).map_err(|source| io_error(&next, "open", source))
+        Ok(file)
     }
 
     /// Makes a file of zeros, to be the next segment.
@@ -426,6 +429,11 @@ fn is_full(error: &io::Error) -> bool {
 pub(crate) fn io_error(path: &Path, doing: &'static str, source: io::Error) -> Error {
     if is_full(&source) {
         return Error::Full { path: path.to_owned() };
+    }
+    // Said when a file is opened, before anything is done to it.
+    let out_of_files = [Errno::MFILE, Errno::NFILE].map(|errno| Some(errno.raw_os_error()));
+    if out_of_files.contains(&source.raw_os_error()) {
+        return Error::Away { detail: format!("could not {doing} {}: {source}", path.display()) };
     }
     Error::Io { path: path.to_owned(), doing, source }
 }
