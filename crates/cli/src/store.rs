@@ -41,6 +41,9 @@ pub(crate) struct Restore {
     /// The new data folder. It must not exist, or be empty.
     #[arg(long, env = "TENURE_DATA", default_value = DATA)]
     data: PathBuf,
+    /// Restore it although `tenure check` finds something wrong with it.
+    #[arg(long)]
+    damaged: bool,
 }
 
 /// What to verify.
@@ -74,6 +77,20 @@ impl Backup {
 
 impl Restore {
     pub(crate) fn run(self) -> Result {
+        if !self.damaged {
+            let progress = bar("checking", 0);
+            let report = check(&self.backup, &mut |done, total| show(&progress, done, total))?;
+            progress.finish_and_clear();
+            if let Some(problem) = report.problems.first() {
+                let path = self.backup.display();
+                return Err(format!(
+                    "{path} is damaged: {problem}, and {} more. `tenure check {path}` names them; \
+                     --damaged restores it all the same",
+                    report.problem_count - 1
+                )
+                .into());
+            }
+        }
         let progress = bar("restoring", 0);
         let now_ms = SystemClock::new().now_ms();
         let mut damaged = Vec::new();

@@ -5,6 +5,7 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rusqlite::Connection;
@@ -14,8 +15,10 @@ use tenure_core::command::{Acquire, Expect, ItemWrite, PutItem};
 use tenure_core::limits::RESTORE_STEP;
 use tenure_core::{ItemId, Json, Reply, Rows, Verb, decide};
 use tenure_store::conformance::{Overlay, command, key, wants_of};
+use tenure_store::embedded::archive::SqliteArchive;
 use tenure_store::embedded::backup::{backup, restore};
 use tenure_store::embedded::check::{Report, check};
+use tenure_store::embedded::disk::RealDisk;
 use tenure_store::embedded::{Embedded, Fold, Options};
 use tenure_store::{Batch, Entry, Error, EventPage, Store, View};
 
@@ -202,6 +205,7 @@ fn a_backup_under_load_has_everything_that_was_answered_before_it() {
     // What is compared with grows with the square of the steps: however slow a backup is, there are few.
     let steps_max = AtomicU64::new(0);
     std::thread::scope(|scope| {
+        let _stop = Stop(&stop);
         scope.spawn(|| {
             let mut number = 0;
             while !stop.load(Ordering::Relaxed) {
@@ -225,13 +229,40 @@ fn a_backup_under_load_has_everything_that_was_answered_before_it() {
             assert!(last >= before, "{last} of {before}");
             let report = checked(&target);
             assert!(report.is_good() && report.last_batch == last, "{report:?}");
-            let mut copy = Embedded::open(&target, &manual()).unwrap();
+            let mut copy =
+                Embedded::open_with(Arc::new(RealDisk), &target, &manual(), SqliteArchive::open).unwrap();
             assert_eq!(copy.last_batch(), last);
             let reference = expected(last);
             assert_eq!(look(&mut copy, last), reference[usize::try_from(last).unwrap()]);
         }
-        stop.store(true, Ordering::Relaxed);
     });
+}
+
+/// Ends a thread that works until then, also where the test fails before.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The tokens that were given out after it would be given out again.
+#[test]
+fn i02_a_backup_is_not_served() {
+    let (parent, dir) = folder();
+    filled(&dir, 3);
+    let saved = parent.path().join("saved");
+    backup(&dir, &saved, &mut |_| Ok(()), &mut |_, _| {}).unwrap();
+    let refused = Embedded::open(&saved, &manual()).unwrap_err().to_string();
+    assert!(refused.contains("is a backup") && refused.contains("tenure restore"), "{refused}");
+    // Neither a backup of it is, and what is made of that is.
+    let again = parent.path().join("again");
+    backup(&saved, &again, &mut |_| Ok(()), &mut |_, _| {}).unwrap();
+    assert!(Embedded::open(&again, &manual()).is_err());
+    let restored = parent.path().join("restored");
+    restore(&again, &restored, 0, &mut |_| Ok(()), &mut |_, _| {}).unwrap();
+    Embedded::open(&restored, &manual()).unwrap();
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Backups. Taking one needs no lock and stops nobody; what it makes is itself a data folder.
+//! Backups. Taking one needs no lock and stops nobody; what it makes is itself a data folder, marked as one that is not
+//! served.
 //!
 //! The archive is copied first, as of one moment, then the journal, which must go on from that moment.
 //! A segment may be used again while it is copied, or the archive's copy may take so long that the
@@ -18,8 +19,10 @@ use super::archive::{self, Inspection, Meta, SqliteArchive, copy_archive};
 use super::commit::Embedded;
 use super::disk::{Disk, RealDisk};
 use super::journal::{self, io_error, segment_id, segment_name};
+use super::moving::write_mark;
 use super::options::{Fold, Options};
 use super::recover::{JOURNAL_DIR, LOCK_NAME};
+use crate::moving::Mark;
 use crate::{Batch, Entry, Error, Store};
 
 /// Told how much of the work is done, out of how much.
@@ -45,6 +48,8 @@ pub fn backup(
         let last = copy_folder(data_dir, partial, progress)?;
         // After the documents, which may name what is beside them.
         beside(partial).map_err(|source| beside_error(partial, source))?;
+        // Served, it would give out tokens that were given out since.
+        write_mark(partial, &Mark::Backup)?;
         Ok(last)
     })
 }
@@ -136,6 +141,13 @@ pub(super) fn lock_to_read(dir: &Path) -> Result<ReadLock, Error> {
         Ok(Some(lock)) => Ok(ReadLock::Ours { _lock: lock }),
         Ok(None) => Ok(ReadLock::Others),
         Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => Ok(ReadLock::Nobodys),
+        // Somebody else's, who let us read: a lock needs no more than that.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            match RealDisk::lock_to_read(&path) {
+                Ok(lock) => Ok(lock.map_or(ReadLock::Others, |lock| ReadLock::Ours { _lock: lock })),
+                Err(source) => Err(io_error(&path, "lock", source)),
+            }
+        }
         Err(source) => Err(io_error(&path, "lock", source)),
     }
 }

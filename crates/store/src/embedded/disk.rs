@@ -107,12 +107,7 @@ impl Disk for RealDisk {
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<RealLock>> {
-        let file = open_options().open(path)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(RealLock { file })),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-            Err(errno) => Err(errno.into()),
-        }
+        lock_file(open_options().open(path)?)
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
@@ -151,6 +146,21 @@ impl Disk for RealDisk {
         // The system gives up to 256 bytes whole or not at all.
         assert_eq!(filled, bytes.len(), "getrandom fills a short buffer");
         Ok(u64::from_le_bytes(bytes))
+    }
+}
+
+impl RealDisk {
+    /// The same for one who may only read the folder.
+    pub(crate) fn lock_to_read(path: &Path) -> io::Result<Option<RealLock>> {
+        lock_file(File::open(path)?)
+    }
+}
+
+fn lock_file(file: File) -> io::Result<Option<RealLock>> {
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(RealLock { file })),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(errno) => Err(errno.into()),
     }
 }
 

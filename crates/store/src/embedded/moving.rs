@@ -45,7 +45,7 @@ fn read_mark(dir: &Path) -> Result<Option<String>, Error> {
     }
 }
 
-fn write_mark(dir: &Path, mark: &Mark) -> Result<(), Error> {
+pub(super) fn write_mark(dir: &Path, mark: &Mark) -> Result<(), Error> {
     let (path, next) = (dir.join(MARK_NAME), dir.join("move.json.next"));
     let written = fs::write(&next, mark.encode()).and_then(|()| fs::File::open(&next)?.sync_all());
     let written = written.and_then(|()| fs::rename(&next, &path)).and_then(|()| RealDisk.sync_dir(dir));
@@ -65,6 +65,9 @@ pub(crate) struct FolderSource {
 impl FolderSource {
     pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
         require(dir)?;
+        if read_mark(dir)?.and_then(|text| Mark::decode(&text)) == Some(Mark::Backup) {
+            return Err(refusal(&dir.display().to_string(), Some(&Mark::Backup)));
+        }
         let options = Options { fold: Fold::Manual, ..Options::default() };
         let mut store = Embedded::open_with(Arc::new(RealDisk), dir, &options, SqliteArchive::open)?;
         store.close()?;

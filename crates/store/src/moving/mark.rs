@@ -24,6 +24,8 @@ pub(crate) enum Mark {
         /// Where that is, for people.
         from: String,
     },
+    /// It is a copy of one that went on.
+    Backup,
     /// It went elsewhere.
     Moved {
         /// The new one's own name.
@@ -52,6 +54,10 @@ pub(crate) fn refusal(place: &str, mark: Option<&Mark>) -> Error {
         Some(Mark::Moved { to, .. }) => format!(
             "{place} was moved to {to} and must not be used any more, or its tokens would be given out twice; \
              serve that one, or move it back"
+        ),
+        Some(Mark::Backup) => format!(
+            "{place} is a backup, whose tokens may have been given out again since; make a data folder of it: \
+             tenure restore {place} --data <new folder>"
         ),
         None => format!("{place} has a mark of a move that this program cannot read; update this program"),
     };

@@ -161,6 +161,9 @@ fn r26_a_move_that_stops_anywhere_is_taken_up_again() {
     let before = in_folder(&first);
     let copy = places.folder();
     embedded::backup::backup(&first, &copy, &mut |_| Ok(()), &mut |_, _| {}).expect("copies");
+    let refused = go(&folder(&copy), &database(&url)).expect_err("is a backup");
+    assert!(refused.to_string().contains("is a backup"), "{refused}");
+    std::fs::remove_file(copy.join("move.json")).expect("is marked");
     drop(before);
     let tries = stop_and_go(&folder(&first), &database(&url), || {
         let refused = Postgres::open(&url, &Options::default()).expect_err("is unfinished");

@@ -1,6 +1,7 @@
 //! The archive in SQLite: its tables, and opening it. One connection writes and checkpoints; readers have
 //! their own, read-only.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
-use rustix::fs::{Advice, fadvise};
+use rustix::fs::{Access, Advice, access, fadvise};
 use tenure_core::{ClaimState, Hash};
 
 use super::group::{Group, KeptPlace};
@@ -304,6 +305,39 @@ pub(crate) fn open_read_only(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::from_secs(10))?;
     Ok(connection)
+}
+
+/// The same for an archive that may lie where nobody can write, such as a backup on a disk that is mounted so. SQLite makes
+/// files beside an archive to read it; where it cannot, and no log says that there is more, it is told that nothing changes.
+pub(crate) fn open_resting(path: &Path) -> Result<Connection, Error> {
+    let failed = |error| sqlite_error(path, "be opened", error);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if access(folder, Access::WRITE_OK).is_ok() || !path.exists() {
+        return open_read_only(path).map_err(failed);
+    }
+    let log = path.with_file_name(format!("{FILE_NAME}-wal"));
+    if log.metadata().is_ok_and(|log| log.len() > 0) {
+        let detail = format!(
+            "{} cannot be written to, which it takes to read the log of its archive: copy it elsewhere first",
+            folder.display()
+        );
+        return Err(Error::Unsupported { detail });
+    }
+    let mut address = String::from("file:");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
+                address.push(char::from(*byte));
+            }
+            other => {
+                let _ = write!(address, "%{other:02x}");
+            }
+        }
+    }
+    address.push_str("?immutable=1");
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    Connection::open_with_flags(address, flags).map_err(failed)
 }
 
 /// SQLite's failure as the store's.

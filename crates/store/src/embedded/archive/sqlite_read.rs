@@ -9,7 +9,7 @@ use tenure_core::CollectionKey;
 
 use super::bloom::may_have;
 use super::group::KeptPlace;
-use super::sqlite::{check_format, hash_of, int, open_read_only, sqlite_error, uint};
+use super::sqlite::{check_format, hash_of, int, open_read_only, open_resting, sqlite_error, uint};
 use super::sqlite_load::{self, read_meta};
 use super::{ArchiveReader, ChunkAsk, ChunkOrder, ChunkRef, Loaded, Meta, VisitChunk};
 use crate::Error;
@@ -166,7 +166,7 @@ fn visit_row(row: &Row<'_>, visit: &mut VisitChunk<'_>) -> rusqlite::Result<Resu
 /// Copies an archive as of one moment, beside its writer. Answers how far the copy is.
 pub(crate) fn copy_archive(from: &Path, to: &Path) -> Result<Meta, Error> {
     let failed = |error| sqlite_error(from, "be copied", error);
-    let source = open_read_only(from).map_err(failed)?;
+    let source = open_resting(from)?;
     let target = to.to_str().ok_or_else(|| Error::Unsupported {
         detail: format!("{} is not text, which SQLite needs for a copy", to.display()),
     })?;
@@ -188,7 +188,7 @@ pub(crate) struct Inspection {
 impl Inspection {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let failed = |error| sqlite_error(path, "be opened", error);
-        let connection = open_read_only(path).map_err(failed)?;
+        let connection = open_resting(path)?;
         let format = connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(failed)?;
         let application =
             connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(failed)?;
