@@ -47,7 +47,7 @@ enum Command {
     /// Run queued analyses by a command.
     #[command(after_help = worker::HELP)]
     Worker(worker::Worker),
-    /// Tell whether the server can serve: exit code 0, or 69 where none answers. Needs no key.
+    /// Tell whether the server can serve: exit code 0, or 69 where none answers or it cannot. Needs no key.
     Health(remote::Remote),
     /// List claims.
     Ls(look::Ls),

@@ -61,14 +61,12 @@ impl Remote {
 
     pub(crate) fn exit(&self, error: &Error) -> Exit {
         match error {
-            Error::Unreachable(why) => Exit::new(
-                UNAVAILABLE,
-                format!(
-                    "no server answers at {}: {why}\nStart one with `tenure serve`, or name another with --server \
-                     or TENURE_URL.",
-                    self.server
-                ),
-            ),
+            Error::Unreachable(why) => {
+                let (what, next) = unreachable(why);
+                Exit::new(UNAVAILABLE, format!("{what} at {}: {why}\n{next}", self.server))
+            }
+            // It is there, and cannot serve now: the same for whoever would try again.
+            Error::Refused(problem) if problem.status >= 500 => Exit::new(UNAVAILABLE, error.to_string()),
             Error::Invalid(_) => Exit::new(USAGE, error.to_string()),
             // What the command line said makes no sense to the server.
             Error::Refused(problem) if problem.code == "invalid" => Exit::new(USAGE, error.to_string()),
@@ -78,6 +76,29 @@ impl Remote {
             _ => Exit::new(1, error.to_string()),
         }
     }
+}
+
+/// What can be said of a server by the reason that there is no answer, and what to do next.
+fn unreachable(why: &str) -> (&'static str, &'static str) {
+    if why.contains("CaUsedAsEndEntity") {
+        return (
+            "a certificate is not accepted",
+            "It is an authority's own. Make a certificate for the server, signed by it, and name the authority with --ca-file.",
+        );
+    }
+    if why.contains("peer certificate") {
+        return ("a certificate is not trusted", "Name its authority with --ca-file or TENURE_CA_FILE.");
+    }
+    if why.contains("InvalidContentType") {
+        return ("no TLS is spoken", "Use http:// there.");
+    }
+    if why.contains("reset") {
+        return (
+            "a connection was closed",
+            "The server may have as many as it allows (limits.connections in its log).",
+        );
+    }
+    ("no server answers", "Start one with `tenure serve`, or name another with --server or TENURE_URL.")
 }
 
 /// The API key, from a file or from TENURE_KEY.

@@ -15,8 +15,8 @@ use crate::exit::{CANNOT_RUN, Exit, LOST, NOT_ACQUIRED, NOT_THERE};
 use crate::remote::{Remote, block_on};
 
 pub(crate) const EXIT_CODES: &str = "Exit codes: the command's own (128 and the signal's number if one ended it); \
-11 the claim could not be had; 20 the claim was lost and the command stopped; 64 wrong usage; 69 no server; 77 the \
-key is not accepted; 126 and 127 the command cannot be run or is not there.";
+11 the claim could not be had; 20 the claim was lost and the command stopped; 64 wrong usage; 69 no server, or one that \
+cannot serve now; 77 the key is not accepted; 126 and 127 the command cannot be run or is not there.";
 
 /// The time between TERM and KILL, at most.
 const GRACE_MAX: Duration = Duration::from_secs(10);

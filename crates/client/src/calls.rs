@@ -1,5 +1,7 @@
 //! Plain calls: look, list, override, administer.
 
+use std::time::Duration;
+
 use hyper::Method;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -77,10 +79,14 @@ struct Freed {
     claim: Option<ClaimInfo>,
 }
 
+/// The longest that a server which is asked whether it can serve may take.
+const READY_TIME: Duration = Duration::from_secs(5);
+
 impl Client {
     /// The server answers and its store does. Needs no key.
     pub async fn ready(&self) -> Result<(), Error> {
-        self.http().nothing(Call::get("/readyz")).await
+        // Whoever asks acts upon it, and the server itself waits for less.
+        self.http().nothing(Call { time: READY_TIME, ..Call::get("/readyz") }).await
     }
 
     /// At most `limit` claims, by collection and number.

@@ -39,6 +39,15 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How often that is said.
 const TOLD_AGAIN: Duration = Duration::from_secs(10);
 
+/// Whether what lasts is to be said now, or was a moment ago.
+fn is_to_be_told(told_at: &mut Option<Instant>) -> bool {
+    let is_now = told_at.is_none_or(|at| at.elapsed() >= TOLD_AGAIN);
+    if is_now {
+        *told_at = Some(Instant::now());
+    }
+    is_now
+}
+
 /// What a connection can reach.
 #[derive(Clone)]
 pub(crate) struct Routes {
@@ -86,7 +95,7 @@ pub(crate) async fn run(
     mut stop: watch::Receiver<bool>,
 ) {
     let counts = Arc::new(Counts::default());
-    let mut told_at: Option<Instant> = None;
+    let (mut told_at, mut full_at): (Option<Instant>, Option<Instant>) = (None, None);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -96,8 +105,7 @@ pub(crate) async fn run(
             Ok(accepted) => accepted,
             Err(error) => {
                 if !is_the_clients(&error) {
-                    if told_at.is_none_or(|at| at.elapsed() >= TOLD_AGAIN) {
-                        told_at = Some(Instant::now());
+                    if is_to_be_told(&mut told_at) {
                         tracing::warn!(%error, "connections cannot be accepted");
                     }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -109,7 +117,9 @@ pub(crate) async fn run(
             Ok(counting) => counting,
             Err(limit) => {
                 metrics.connection_refused(limit);
-                tracing::debug!(%peer, limit, "a connection was refused");
+                if is_to_be_told(&mut full_at) {
+                    tracing::warn!(%peer, "connections are refused: there are as many as limits.{limit} allows");
+                }
                 continue;
             }
         };

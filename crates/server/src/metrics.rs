@@ -156,6 +156,10 @@ impl Metrics {
             requests: TABLE.iter().map(|_| Default::default()).collect(),
             recorder,
         }));
+        // Before the first one: what appears with a value has not risen, to whoever watches.
+        for limit in ["connections", "connections_per_address"] {
+            made.connections_refused(limit).absolute(0);
+        }
         for outcome in ["reserved", "paid", "cancelled", "expired"] {
             made.reservations(outcome).absolute(0);
         }
@@ -223,14 +227,17 @@ impl Metrics {
     }
 
     pub(crate) fn connection_refused(&self, limit: &'static str) {
+        self.connections_refused(limit).increment(1);
+    }
+
+    fn connections_refused(&self, limit: &'static str) -> Counter {
         self.counter("tenure_connections_refused_total", vec![Label::from_static_parts("limit", limit)])
-            .increment(1);
     }
 
     /// The page, with what can only be asked now.
     pub fn render(&self, engine: &Engine) -> String {
-        self.look(engine);
-        self.page(true)
+        let answers = self.look(engine);
+        self.page(answers)
     }
 
     /// The page, with what was last found, and whether the store answered in time just now.
@@ -239,8 +246,11 @@ impl Metrics {
         self.0.handle.render()
     }
 
-    /// Asks the store, which may take its time.
-    pub(crate) fn look(&self, engine: &Engine) {
+    /// Asks the store, which may take its time. Where it does not answer, what was found before stays.
+    pub(crate) fn look(&self, engine: &Engine) -> bool {
+        if engine.reader().ready().is_err() {
+            return false;
+        }
         let set = |name: &'static str, value: f64| self.gauge(name, Vec::new()).set(value);
         let stats = engine.reader().stats();
         #[expect(clippy::cast_precision_loss, reason = "a figure to look at")]
@@ -257,6 +267,7 @@ impl Metrics {
                 self.gauge("tenure_active_claims", vec![Label::new("kind", kind)]).set(count as f64);
             }
         }
+        true
     }
 
     /// Whether Redis is there. Looked at now and then.

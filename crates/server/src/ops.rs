@@ -58,7 +58,7 @@ async fn metrics(State(app): State<App>) -> Response {
     let (engine, looking) = (app.engine().clone(), figures.clone());
     // Counting claims reads the store, and whoever scrapes has no patience: late figures are those of before.
     let looked = tokio::task::spawn_blocking(move || looking.look(&engine));
-    let answers = matches!(tokio::time::timeout(READY_WITHIN, looked).await, Ok(Ok(())));
+    let answers = matches!(tokio::time::timeout(READY_WITHIN, looked).await, Ok(Ok(true)));
     let mut response = figures.page(answers).into_response();
     let form = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, form);

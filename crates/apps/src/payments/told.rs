@@ -120,11 +120,14 @@ impl Payments {
         })
     }
 
-    /// The same was submitted before.
+    /// The very same was submitted before. Another amount is not taken as told: a person compares it with the bank.
     fn is_same(&self, id: &AttemptId, transfer: &TransferDoc) -> Result<bool> {
         let attempt = self.attempt(id)?;
         let found = self.transfer_of(id, &attempt.data)?;
-        let is_same = found.is_some_and(|found| found.reference == transfer.reference);
+        let is_same = found.is_some_and(|found| {
+            let submitted_ms = found.submitted_ms;
+            found == TransferDoc { submitted_ms, ..transfer.clone() }
+        });
         Ok(is_same && attempt.state()?.keeps_reference())
     }
 

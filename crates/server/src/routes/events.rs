@@ -57,8 +57,9 @@ pub(crate) struct EventsView<'a> {
 /// With `Accept: text/event-stream` the same events come as a live stream: `id: <epoch>-<seq>`,
 /// `event: <type>`, `data: {…}`. Without `since` and `Last-Event-ID` it begins with `event: snapshot`. Where
 /// the number means nothing any more it says `event: resync`, with a `reason` and the `epoch` and `seq` from
-/// which it goes on, and a snapshot follows. A comment every 15 seconds shows that it is alive. It ends when the server stops, to be resumed, and when
-/// the caller's key, token or session is over.
+/// which it goes on, and a snapshot follows. A comment every 15 seconds shows that it is alive. It ends when the server
+/// stops, to be resumed, and when the caller's key, token or session is over. A stream may begin before its collection is
+/// there: the snapshot is then empty, of number 0.
 #[utoipa::path(get, path = "/v1/collections/{kind}/{name}/events", tag = "events",
     params(At, EventsQuery,
         ("Last-Event-ID" = Option<String>, Header, example = json!("1-2"),
@@ -75,8 +76,7 @@ pub(crate) async fn list_events(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let limit = page_size(query.limit)?;
-    let found = app.reader().collection(&key).map_err(|error| from_store(&error))?;
-    let newest = found.ok_or_else(|| Problem::not_found("collection", &key))?.seq;
+    // As a socket: who watches what somebody will claim hears of the first claim.
     if wants_stream(&headers) {
         if query.limit.is_some() {
             return Err(Problem::invalid("limit", "a live stream has none"));
@@ -84,6 +84,8 @@ pub(crate) async fn list_events(
         let from = sse::cursor_of(&headers, Cursor::of(query.since, query.epoch)?)?;
         return sse::respond(&app, &caller, &key, from).await;
     }
+    let found = app.reader().collection(&key).map_err(|error| from_store(&error))?;
+    let newest = found.ok_or_else(|| Problem::not_found("collection", &key))?.seq;
     let epoch = app.reader().epoch();
     let since = query.since.unwrap_or(0);
     if query.epoch.is_some_and(|known| known != epoch) {

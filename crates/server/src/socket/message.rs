@@ -64,7 +64,7 @@ pub(crate) fn read(text: &str) -> Result<Message<'_>, Wrong<'_>> {
         return Err(Wrong::new(None, problem));
     }
     let fields: Fields<'_> =
-        body::parse(text.as_bytes(), "message").map_err(|problem| Wrong::new(None, problem))?;
+        body::parse(text.as_bytes(), "message").map_err(|problem| Wrong::new(id_of(text), problem))?;
     let id =
         fields.id.map(|id| check_id(id.get())).transpose().map_err(|problem| Wrong::new(None, problem))?;
     let wrong = |field: &str, detail: &str| Err(Wrong::new(id, Problem::invalid(field, detail)));
@@ -86,6 +86,17 @@ pub(crate) fn read(text: &str) -> Result<Message<'_>, Wrong<'_>> {
             Ok(Message::Command { id, command: command.get(), key: fields.idempotency_key })
         }
     }
+}
+
+/// The id of a message that is wrong elsewhere: with several under way nobody else could say which one.
+fn id_of(text: &str) -> Option<&str> {
+    #[derive(Deserialize)]
+    struct Id<'a> {
+        #[serde(borrow)]
+        id: &'a RawValue,
+    }
+    let id = serde_json::from_str::<Id<'_>>(text).ok()?.id;
+    check_id(id.get()).ok()
 }
 
 /// A string or a number, short enough to be echoed.
@@ -113,4 +124,21 @@ pub(super) fn reply(id: &str, answer: Result<Rendered, Problem>) -> String {
 /// A message that was no command, or whose id could not be read.
 pub(super) fn error(problem: &Problem) -> String {
     format!(r#"{{"type":"error","status":{},"body":{}}}"#, problem.status.as_u16(), problem.body())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_told_with_the_id_that_could_be_read() {
+        let check = |text, id: Option<&str>| assert_eq!(read(text).expect_err(text).id, id, "{text}");
+        check(r#"{"id":4,"bogus":1}"#, Some("4"));
+        check(r#"{"id":"a","command":{},"idempotency_key":7}"#, Some("\"a\""));
+        check(r#"{"id":4}"#, Some("4"));
+        check(r#"{"id":[4],"bogus":1}"#, None);
+        check(r#"{"id":4,"id":5,"command":{}}"#, None);
+        check(r#"{"bogus":1}"#, None);
+        check("[]", None);
+    }
 }

@@ -203,6 +203,9 @@ async fn a_store_that_fails_is_503_or_500_and_tells_nothing() {
             assert!(!refused.text().contains("secret"), "{path}: {}", refused.text());
             assert_eq!(refused.header("retry-after").is_empty(), status == 500, "{path}");
         }
+        // It failed at once, which is no answer either.
+        let page = tenure_server::Metrics::new().render(&s.engine);
+        assert!(page.contains("\ntenure_store_answers 0\n"), "{page}");
     }
 }
 

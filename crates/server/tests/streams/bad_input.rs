@@ -19,13 +19,19 @@ async fn r13_what_cannot_be_read_is_said_and_the_socket_goes_on() {
         ("{}", "invalid"),
         (r#"{"type":"dance"}"#, "invalid"),
         (r#"{"id":{},"command":{}}"#, "invalid"),
-        (r#"{"id":1,"command":{},"more":1}"#, "invalid"),
         (r#"{"type":"hello","key":"x"}"#, "invalid"),
     ] {
         socket.send(text).await;
         let message = socket.next().await;
         assert_eq!((&message["type"], &message["body"]["code"]), (&json!("error"), &json!(code)), "{text}");
     }
+    // Where its id can be read, the answer carries it.
+    socket.send(r#"{"id":1,"command":{},"more":1}"#).await;
+    let message = socket.next().await;
+    assert_eq!(
+        (&message["type"], &message["id"], &message["status"]),
+        (&json!("reply"), &json!(1), &json!(422))
+    );
     for (command, status) in [
         (json!({"op": "dance"}), 422),
         (json!({}), 422),

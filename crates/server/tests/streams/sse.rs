@@ -51,6 +51,21 @@ impl Events {
     }
 }
 
+/// As over a socket.
+#[tokio::test]
+async fn e2_who_watches_what_is_not_there_yet_hears_of_the_first_claim() {
+    let server = Running::start().await;
+    let mut events = Events::open(&server, ADMIN, "lock/new/events", "").await;
+    while !events.text.contains("]}") {
+        assert!(events.read().await);
+    }
+    assert!(events.text.contains("id: 1-0\nevent: snapshot\n"), "{}", events.text);
+    events.text.clear();
+    server.create("lock/new").await;
+    let (id, event, _) = events.next().await;
+    assert_eq!((id.as_str(), event.as_str()), ("1-1", "collection_created"));
+}
+
 #[tokio::test]
 async fn e2_events_come_with_their_ids_and_a_reader_comes_back_with_the_last() {
     let server = Running::start().await;

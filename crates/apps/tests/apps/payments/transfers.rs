@@ -222,6 +222,10 @@ async fn r19_another_transfer_told_for_the_same_payment_changes_nothing() {
     shop.payments.submit(ana, &payment.id, &transfer("1234567890", "88880001")).await.expect("is told");
     let other = shop.payments.submit(ana, &payment.id, &transfer("9999999999", "88880003")).await;
     assert_eq!(code(&other), "wrong_status");
+    // Nor is another amount taken for the same, and thrown away.
+    let first = transfer("1234567890", "88880001");
+    let corrected = tenure_apps::payments::NewTransfer { amount_minor: first.amount_minor + 1, ..first };
+    assert_eq!(code(&shop.payments.submit(ana, &payment.id, &corrected).await), "wrong_status");
     let kept = shop.now(&payment).transfer.expect("the first");
     assert_eq!((&*kept.reference, &*kept.payer_phone), ("1234567890", "88880001"));
     let id = shop.world.reserve(&shop.world.bea, &[30]).await.expect("is free").id;
