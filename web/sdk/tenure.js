@@ -15,11 +15,10 @@ import { broadcast, Tabs, tabSession } from './src/tabs.js';
 import { pollWay, socketWay, sseWay } from './src/transports.js';
 import { Watch } from './src/watch.js';
 
-export { Claim } from './src/claim.js';
 export { NotHeld, Refused, Unreachable } from './src/errors.js';
-export { OwnClock, ServerClock } from './src/clock.js';
 export { Rows } from './src/rows.js';
-export { Watch } from './src/watch.js';
+// Not `from` their files: TypeScript would leave out of the declarations that they are also used here.
+export { Claim, OwnClock, ServerClock, Watch };
 
 /**
  * @typedef {import('./src/claim.js').ClaimOptions} ClaimOptions
@@ -102,6 +101,8 @@ export class Tenure {
         },
         idempotencyKey: unique(), tries: 3, signal, timeoutMs: 15_000 + (waitMs ?? 0),
       });
+      // What is there now may not have been when the stream asked for it.
+      if (watch?.status.state === 'waiting') watch.stream.nudge();
       const { http, own, clock, timers, page, tabs, activity } = this;
       const claim = new Claim(body, sentAt, { http, own, clock, timers, page, tabs, activity, watch }, options);
       // Lost and ended claims close themselves.

@@ -89,6 +89,9 @@ export class Claim extends Emitter {
   /** Nobody here follows it any more: whatever is still answered changes nothing. */ #isClosed = false;
   /** How the stream said it ended meanwhile. @type {TenureEvent | undefined} */ #endedBy;
   /** @type {Promise<void> | undefined} */ #beating;
+  /** The last amendment under way, or done. @type {Promise<unknown>} */ #amending = Promise.resolve();
+  /** How many advances are under way: to phases that may end sooner. */ #advances = 0;
+  /** Grows when an answer that was asked for before cannot be counted on any more. */ #age = 0;
   /** @type {Record<string, unknown>} */ #timers = {};
   /** @type {(() => void)[]} */ #stops = [];
 
@@ -136,7 +139,9 @@ export class Claim extends Emitter {
 
   /** It can be counted on right now. */
   get canAct() {
-    return (this.#state === 'held' || this.#state === 'idle') && this.around.own.now() < this.#safeAt;
+    // First, for it may find that the machine slept, and that changes the state.
+    const now = this.around.own.now();
+    return (this.#state === 'held' || this.#state === 'idle') && now < this.#safeAt;
   }
 
   /** Before every step that must not be done without the claim: settles it with the server where that is needed. */
@@ -164,11 +169,24 @@ export class Claim extends Emitter {
     return this.#finish('cancelled', 'POST', '/cancel', {});
   }
 
-  /** Goes to the next phase. */
+  /** Goes to the next phase. That may end sooner than this one: nobody may act until it is known when. */
   async advance() {
-    const row = await this.#amend('POST', '/advance', {});
-    this.emit('advanced', { phase: row.phase, expiresAt: row.expires_at });
-    return row;
+    this.#advances += 1;
+    if (!this.isOver && !this.#isClosed) this.#suspend();
+    try {
+      const row = await this.#amend('POST', '/advance', {});
+      this.#advances -= 1;
+      const isLast = this.#advances === 0 && !this.#isClosed;
+      if (isLast) this.#answered({ renewed: false, expires_in_ms: row.expires_in_ms ?? 0 });
+      this.#plan();
+      this.emit('advanced', { phase: row.phase, expiresAt: row.expires_at });
+      return row;
+    } catch (error) {
+      this.#advances -= 1;
+      // Without an answer it may have happened all the same.
+      if (!this.#isClosed) this.#verify();
+      throw error;
+    }
   }
 
   /** @param {string} item */
@@ -237,8 +255,9 @@ export class Claim extends Emitter {
     this.row = { ...this.row, phase: event.phase, expires_at: event.expires_at };
     this.#renews = true;
     if (isNews) this.emit('advanced', { phase: event.phase, expiresAt: event.expires_at });
-    // How long we may count on it is said by answers to our own questions alone.
-    this.#beat();
+    // How long we may count on it is said by answers to our own questions alone, and it may be less than before.
+    if (isNews && this.#advances === 0) this.#verify();
+    else this.#beat();
   }
 
   /** Another tab of ours chose, or put back. @param {TenureEvent} event */
@@ -275,11 +294,16 @@ export class Claim extends Emitter {
   /** Nobody may act until the server has answered. */
   #verify() {
     if (this.isOver) return;
-    if (this.#state !== 'uncertain') {
-      this.#enter('checking');
-      this.#set('shown', CHECK_SHOWN_AFTER_MS, () => this.#doubt('check'));
-    }
+    this.#suspend();
     this.#beat();
+  }
+
+  /** Nothing that was asked before counts. */
+  #suspend() {
+    this.#age += 1;
+    if (this.#state === 'uncertain') return;
+    this.#enter('checking');
+    this.#set('shown', CHECK_SHOWN_AFTER_MS, () => this.#doubt('check'));
   }
 
   /** One at a time: the answer that comes last must be the newest. */
@@ -291,18 +315,24 @@ export class Claim extends Emitter {
     return this.#beating;
   }
 
+  /** @returns {Promise<void>} */
   async #send() {
     const { http, own, activity, tabs } = this.around;
     const left = this.#safeAt - own.now();
     const timeoutMs = left > 0 ? Math.min(BEAT_MAX_MS, Math.max(BEAT_MIN_MS, left / 2)) : BEAT_MAX_MS;
     const idle = activity ? { idle_ms: activity.idleMs() } : {};
     this.#lastBeatAt = own.now();
+    const age = this.#age;
     try {
       const { body, sentAt } = await http.ask('POST', this.#path('/heartbeat'), {
         body: { token: this.token, ...idle }, timeoutMs,
       });
       if (this.isOver || this.#isClosed) return;
       this.#isFailing = false;
+      // The answer to the advance says more, whichever of the two the server gave first.
+      if (this.#advances > 0) return;
+      // The page was away meanwhile, or the phase changed: it may have been answered before that.
+      if (age !== this.#age) return await this.#send();
       this.row = { ...this.row, expires_at: body.expires_at };
       this.#grant(sentAt, body.expires_in_ms);
       tabs.use(this.id, body.expires_in_ms);
@@ -445,9 +475,23 @@ export class Claim extends Emitter {
    * @param {object} [body]
    * @returns {Promise<ClaimRow>}
    */
-  async #amend(method, verb, body) {
+  #amend(method, verb, body) {
+    // One at a time: the answer that comes last must be the newest.
+    const amended = this.#amending.then(() => this.#amendNow(method, verb, body));
+    this.#amending = amended.catch(() => {});
+    return amended;
+  }
+
+  /**
+   * @param {string} method
+   * @param {string} verb
+   * @param {object} [body]
+   * @returns {Promise<ClaimRow>}
+   */
+  async #amendNow(method, verb, body) {
     try {
       const { body: row, sentAt } = await this.#ask(method, verb, body);
+      this.#age += 1;
       this.row = row;
       this.#grant(sentAt, row.expires_in_ms);
       this.#plan();

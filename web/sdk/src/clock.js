@@ -8,7 +8,7 @@
  * @property {(timer: unknown) => void} clear
  */
 
-/** A machine that slept, or whose date was changed: beyond what timers are late by. */
+/** A machine that slept, or whose date was changed: beyond what the date is corrected by while it runs. */
 const JUMP_MS = 2_000;
 /** Samples of the server's time that are kept: the quickest of them is believed. */
 const SAMPLES_MAX = 8;
@@ -43,12 +43,17 @@ export class OwnClock {
     const steady = this.steady();
     const wall = this.wall();
     const ahead = wall - this.lastWall - (steady - this.lastSteady);
-    this.lastSteady = steady;
-    this.lastWall = wall;
+    const isJump = Math.abs(ahead) > JUMP_MS;
+    // What is too short to be told from a correction of the date is kept, for many short sleeps add up; a date that
+    // falls behind is not, for it would hide the next sleep.
+    if (isJump || ahead < 0) {
+      this.lastSteady = steady;
+      this.lastWall = wall;
+    }
     if (ahead > JUMP_MS) this.slept += ahead;
     // A date that was set back says nothing about time; that samples may be off by it is not so: they are on
     // the steady clock. It is told all the same, since it often comes with waking up.
-    if (Math.abs(ahead) > JUMP_MS) for (const tell of [...this.onJump]) tell(ahead);
+    if (isJump) for (const tell of [...this.onJump]) tell(ahead);
     return steady + this.slept;
   }
 }
@@ -100,11 +105,12 @@ export class ServerClock {
 /**
  * The last moment, on the own clock, at which something that the server granted for `leftMs` can be counted
  * on. The server counts from when it decided, which came after the request was sent; counting from before
- * that, less a margin for clocks that run at different speeds, ends before the server's time does.
+ * that, less a margin for clocks that run at different speeds, ends before the server's time does. A clock that
+ * is being corrected may run off by half a millisecond in each second, which counts where the time is long.
  * @param {number} sentAt
  * @param {number} leftMs
  */
 export function safeDeadline(sentAt, leftMs) {
-  const margin = Math.min(Math.max(leftMs / 100, 250), 2_000);
+  const margin = Math.max(Math.min(Math.max(leftMs / 100, 250), 2_000), leftMs / 2_000);
   return sentAt + Math.max(0, leftMs - margin);
 }

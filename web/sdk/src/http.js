@@ -19,10 +19,13 @@ import { Refused, Unreachable } from './errors.js';
 
 /**
  * @template T
- * @typedef {{status: number, body: T, sentAt: number, receivedAt: number, headers: Headers}} Answer
+ * @typedef {{status: number, body: T, sentAt: number, receivedAt: number, headers: Headers}} Answer `sentAt` is
+ *   before the first try: what a deadline is counted from.
  */
 
 const TIMEOUT_MS = 15_000;
+/** The server gave this answer before, and gives it again as it was, with the time that it was. */
+const REPLAYED = 'idempotency-replayed';
 
 /** A string that nobody else makes. */
 export const unique = () => globalThis.crypto.randomUUID();
@@ -38,6 +41,8 @@ export function collectionPath(collection) {
 
 /** A server, and as whom to speak to it. */
 export class Http {
+  /** A key that had to be waited for, as it last came. @type {string | undefined} */ #fetchedKey;
+
   /**
    * @param {object} options
    * @param {string} options.base
@@ -62,8 +67,15 @@ export class Http {
 
   /** @param {Record<string, string>} [more] */
   async headers(more) {
-    const key = await this.key?.();
-    return this.#headers(key, more);
+    return this.#headers(await this.currentKey(), more);
+  }
+
+  /** The key to speak with now. */
+  async currentKey() {
+    const given = this.key?.();
+    const key = await given;
+    this.#fetchedKey = given instanceof Promise ? key : undefined;
+    return key;
   }
 
   /**
@@ -87,9 +99,11 @@ export class Http {
    */
   async ask(method, path, call = {}) {
     const backoff = new Backoff({ firstMs: 300, maxMs: 4_000, random: this.random });
+    // Before the first try: that may be the one that was decided upon, and only its answer was lost.
+    const sentAt = this.own.now();
     for (let left = call.tries ?? 1; ; left -= 1) {
       try {
-        return await this.#once(method, path, call);
+        return { ...(await this.#once(method, path, call)), sentAt };
       } catch (error) {
         const passes = error instanceof Unreachable || (error instanceof Refused && error.isPassing);
         if (!passes || left <= 1 || call.signal?.aborted) throw error;
@@ -104,7 +118,7 @@ export class Http {
    * @param {string} method
    * @param {string} path
    * @param {Call} call
-   * @returns {Promise<Answer<any>>}
+   * @returns {Promise<Omit<Answer<any>, 'sentAt'>>}
    */
   async #once(method, path, call) {
     const stop = new AbortController();
@@ -116,8 +130,7 @@ export class Http {
       const headers = await this.headers(call.headers);
       if (call.body !== undefined) headers['content-type'] = 'application/json';
       if (call.idempotencyKey) headers['idempotency-key'] = call.idempotencyKey;
-      // Before anything is sent: the server cannot have decided earlier than this.
-      const sentAt = this.own.now();
+      const triedAt = this.own.now();
       const response = await this.fetch(this.base + path, {
         method,
         headers,
@@ -130,9 +143,9 @@ export class Http {
       const text = await response.text();
       const receivedAt = this.own.now();
       const body = parse(text);
-      this.clock.note(sentAt, receivedAt, body?.server_time);
+      if (response.headers.get(REPLAYED) !== 'true') this.clock.note(triedAt, receivedAt, body?.server_time);
       if (!response.ok) throw new Refused(response.status, { ...body });
-      return { status: response.status, body, sentAt, receivedAt, headers: response.headers };
+      return { status: response.status, body, receivedAt, headers: response.headers };
     } catch (error) {
       throw error instanceof Refused ? error : new Unreachable(error);
     } finally {
@@ -143,13 +156,13 @@ export class Http {
 
   /**
    * Sends and forgets, while the page goes away: nothing may be awaited before it, so a key that has to be
-   * fetched first is not waited for.
+   * fetched is the one that came last.
    * @param {string} method
    * @param {string} path
    */
   beacon(method, path) {
-    const key = this.key?.();
-    if (key instanceof Promise) return;
+    const key = this.#fetchedKey ?? this.key?.();
+    if (key instanceof Promise) return void key.catch(() => {});
     this.fetch(this.base + path, {
       method, headers: this.#headers(key), keepalive: true, credentials: 'same-origin',
     }).catch(() => {

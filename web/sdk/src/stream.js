@@ -24,14 +24,18 @@ import { Emitter } from './emitter.js';
  * @property {() => void} alive It works, and has told everything there was.
  * @property {(why: Why) => void} closed
  *
- * @typedef {{refused?: import('./errors.js').Refused, unsupported?: boolean, soon?: boolean}} Why Why it is closed.
+ * @typedef {object} Why Why it is closed.
+ * @property {import('./errors.js').Refused} [refused] Who we are is not enough: an end.
+ * @property {import('./errors.js').Refused} [because] What the server said instead, and may say otherwise later.
+ * @property {boolean} [unsupported] This way does not get through.
+ * @property {boolean} [soon]
  *
  * @typedef {{close: () => void, probe?: () => void}} Connection
  * @typedef {(cursor: Cursor | undefined, ears: Ears) => Connection} Opener
  *
  * @typedef {'opening' | 'live' | 'polling' | 'waiting' | 'refused' | 'stopped'} StreamState
  * @typedef {{state: StreamState, way: Way, retryInMs?: number, code?: string, reason?: string}} Status `code` and
- *   `reason` say why it is refused: the one for programs, the other in words.
+ *   `reason` say why it is refused, or waits: the one for programs, the other in words.
  */
 
 /** Failures in a row, without a word from the server, after which another way is tried. */
@@ -158,24 +162,27 @@ export class Stream extends Emitter {
       this.refusal = why.refused;
       return this.#say({ state: 'refused', way, code: why.refused.code, reason: why.refused.message });
     }
-    this.failures = why.unsupported ? FAILURES_MAX : this.failures + (spoke ? 0 : 1);
+    // That there is nothing yet was said by the server itself: the way works.
+    const isWorking = spoke || why.because?.code === 'not_found';
+    this.failures = why.unsupported ? FAILURES_MAX : this.failures + (isWorking ? 0 : 1);
     const next = this.order[this.order.indexOf(way) + 1];
     if (this.failures >= FAILURES_MAX && next) {
       this.failures = 0;
-      return this.#wait(next, 0);
+      return this.#wait(next, 0, why.because);
     }
     // Where even the last way fails the network is to blame, and the best one may be the first to return.
     const again = this.failures >= FAILURES_MAX ? (this.order[0] ?? way) : way;
-    this.#wait(again, why.soon ? this.backoff.random() * 1_000 : this.backoff.next());
+    this.#wait(again, why.soon ? this.backoff.random() * 1_000 : this.backoff.next(), why.because);
   }
 
   /**
    * @param {Way} way
    * @param {number} ms
+   * @param {import('./errors.js').Refused} [because]
    */
-  #wait(way, ms) {
+  #wait(way, ms, because) {
     this.#drop();
-    this.#say({ state: 'waiting', way, retryInMs: ms });
+    this.#say({ state: 'waiting', way, retryInMs: ms, ...(because && { code: because.code, reason: because.message }) });
     this.timer = this.timers.set(() => this.#open(way), ms);
   }
 

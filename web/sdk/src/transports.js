@@ -39,7 +39,7 @@ export function socketWay(http, collection, Socket) {
     const probe = () => {
       if (socket.readyState !== Socket.OPEN) return;
       socket.send('{"type":"ping"}');
-      listen(PONG_MAX_MS, () => { close(); ears.closed({}); });
+      listen(PONG_MAX_MS, fail);
     };
     const close = () => {
       http.timers.clear(timer);
@@ -48,8 +48,14 @@ export function socketWay(http, collection, Socket) {
       if (socket.readyState === Socket.CONNECTING) socket.onopen = () => socket.close();
       else socket.close();
     };
+    const fail = () => { close(); ears.closed({}); };
     socket.onopen = async () => {
-      const key = await http.key?.();
+      let key;
+      try {
+        key = await http.currentKey();
+      } catch {
+        return fail();
+      }
       if (key) socket.send(JSON.stringify({ type: 'hello', key }));
       // With a cursor nothing need come for long; an answer to this shows that we are let in.
       if (cursor) socket.send('{"type":"ping"}');
@@ -70,7 +76,7 @@ export function socketWay(http, collection, Socket) {
       ears.closed(socketClosed(code, reason));
     };
     // A close follows, but not everywhere: Node 20 leaves it at the error when nobody answers.
-    socket.onerror = () => { close(); ears.closed({}); };
+    socket.onerror = fail;
     return { close, probe };
   };
 }
@@ -215,9 +221,10 @@ const query = (cursor) => (cursor ? `?since=${cursor.seq}&epoch=${cursor.epoch}`
 
 /** @param {Refused} refused @returns {import('./stream.js').Why} */
 const closedBy = (refused) => ({
-  refused: isWho(refused.status) ? refused : undefined,
-  // Something in between that does not know this form of the route.
-  unsupported: refused.status === 404 || refused.status === 405 || refused.status === 406,
+  [isWho(refused.status) ? 'refused' : 'because']: refused,
+  // Something in between that does not know this form of the route; the server's own word for what is not there
+  // is another thing.
+  unsupported: [404, 405, 406].includes(refused.status) && refused.code !== 'not_found',
 });
 
 /** Who we are is not enough; asking again changes nothing. @param {number} status */
@@ -240,8 +247,8 @@ const CLOSED = {
 export function socketClosed(code, text) {
   const status = code - 4_000;
   const soon = code === 1012 || code === 4008;
-  if (!isWho(status)) return { refused: undefined, soon };
-  const otherwise = status === 401 ? 'unauthenticated' : 'forbidden';
+  if (status < 400 || status > 599) return { refused: undefined, soon };
+  const otherwise = status === 401 ? 'unauthenticated' : status === 403 ? 'forbidden' : `http_${status}`;
   let word = otherwise;
   try {
     word = JSON.parse(text).reason ?? otherwise;
@@ -249,7 +256,8 @@ export function socketClosed(code, text) {
     // Not the server's words.
   }
   const detail = CLOSED[word] ?? `the server refused: ${word}`;
-  return { refused: new Refused(status, { code: status === 401 ? otherwise : word, detail, reason: word }), soon };
+  const refused = new Refused(status, { code: status === 401 ? otherwise : word, detail, reason: word });
+  return isWho(status) ? { refused, soon } : { because: refused, soon };
 }
 
 /**

@@ -8,7 +8,7 @@ import { ServerClock } from '../src/clock.js';
 import { collectionPath, Http } from '../src/http.js';
 import { Page } from '../src/page.js';
 import { Tabs, tabSession } from '../src/tabs.js';
-import { channels, Time } from './helpers/world.js';
+import { channels, settle, Time } from './helpers/world.js';
 
 test('t09_only_real_input_counts', () => {
   const time = new Time();
@@ -106,6 +106,32 @@ test('a_beacon_outlives_its_page_and_says_who', () => {
   assert.equal(seen[0].keepalive, true);
   assert.equal(seen[0].headers.authorization, 'Bearer secret');
   assert.equal(seen[0].headers['x-tenure-csrf'], '1');
+});
+
+test('t14_a_key_that_has_to_be_fetched_speaks_for_the_page_that_is_left_as_it_last_came', async () => {
+  let asked = 0;
+  const { http, seen } = makeHttp([{}, {}], { key: async () => `token-${(asked += 1)}` });
+  await http.ask('POST', '/v1/claims/a/heartbeat');
+  http.beacon('DELETE', '/v1/claims/a');
+  assert.deepEqual(seen.map(({ method }) => method), ['POST', 'DELETE']);
+  assert.equal(seen[1].headers.authorization, 'Bearer token-1');
+  assert.equal(asked, 1, 'nothing is fetched that nobody would wait for');
+});
+
+test('a_key_at_hand_is_asked_for_anew_by_a_beacon', async () => {
+  let key = 'first';
+  const { http, seen } = makeHttp([{}, {}], { key: () => key });
+  await http.ask('POST', '/v1/claims/a/heartbeat');
+  key = 'second';
+  http.beacon('DELETE', '/v1/claims/a');
+  assert.equal(seen[1].headers.authorization, 'Bearer second');
+});
+
+test('a_beacon_whose_key_never_came_is_silent', async () => {
+  const { http, seen } = makeHttp([], { key: async () => { throw new TypeError('cut'); } });
+  http.beacon('DELETE', '/v1/claims/a');
+  await settle();
+  assert.deepEqual(seen, []);
 });
 
 test('names_are_escaped_in_paths', () => {

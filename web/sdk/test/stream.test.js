@@ -9,8 +9,9 @@ import { ServerClock } from '../src/clock.js';
 import { Refused } from '../src/errors.js';
 import { Http } from '../src/http.js';
 import { Stream } from '../src/stream.js';
-import { socketWay, sseWay } from '../src/transports.js';
+import { pollWay, socketClosed, socketWay, sseWay } from '../src/transports.js';
 import { Watch } from '../src/watch.js';
+import { Tenure } from '../tenure.js';
 import { settle, Time } from './helpers/world.js';
 
 /** A stream over ways that the test plays. */
@@ -192,6 +193,84 @@ test('an_event_stream_that_is_refused_says_why', async () => {
   assert.deepEqual(told.map(({ refused }) => refused && [refused.code, refused.message]),
     [['unauthenticated', 'sign in first'], ['http_403', 'the server answered 403'], undefined]);
   assert.ok(told[2].unsupported);
+});
+
+test('what_is_not_there_yet_is_no_fault_of_the_way_and_says_so_while_it_waits', async () => {
+  const { time, stream, opened, last } = make();
+  const because = new Refused(404, { code: 'not_found', detail: 'there is no collection lock/demo' });
+  for (let index = 0; index < 5; index += 1) {
+    last().ears.closed({ because });
+    const { state, code, reason, retryInMs } = stream.status;
+    assert.deepEqual([state, code, reason], ['waiting', 'not_found', 'there is no collection lock/demo']);
+    await time.pass(retryInMs);
+  }
+  assert.deepEqual(opened.map(({ name }) => name), Array(6).fill('socket'));
+  last().ears.closed({});
+  assert.equal(stream.status.code, undefined, 'what was said once is not said for ever');
+});
+
+test('an_event_stream_of_what_is_not_there_is_supported_and_so_are_polls', async () => {
+  const time = new Time();
+  const answer = () => new Response('{"code":"not_found","detail":"there is no collection lock/demo"}', { status: 404 });
+  const http = new Http({ base: 'http://x', own: time, clock: new ServerClock(time), timers: time, fetch: async () => answer() });
+  for (const way of [sseWay(http, 'lock/demo'), pollWay(http, 'lock/demo', { everyMs: 5_000, isVisible: () => true })]) {
+    let told;
+    way(undefined, { closed: (why) => { told = why; } });
+    await settle();
+    await settle();
+    assert.ok(!told.unsupported);
+    assert.equal(told.refused, undefined, 'that may change');
+    assert.deepEqual([told.because.code, told.because.message], ['not_found', 'there is no collection lock/demo']);
+  }
+});
+
+test('a_socket_that_is_closed_for_another_reason_says_it_and_comes_back', () => {
+  const { refused, because } = socketClosed(4429, '{"reason":"rate_limited"}');
+  assert.equal(refused, undefined);
+  assert.deepEqual([because.status, because.code], [429, 'rate_limited']);
+  assert.ok(because.message.includes(' '), 'in words');
+});
+
+test('a_key_that_does_not_come_is_a_socket_that_failed', async () => {
+  const time = new Time();
+  const http = new Http({
+    base: 'http://x', own: time, clock: new ServerClock(time), timers: time, fetch: () => {}, key: async () => { throw new TypeError('cut'); },
+  });
+  let made;
+  let isClosed = false;
+  class Socket { static CONNECTING = 0; constructor() { made = this; } close() { isClosed = true; } }
+  const told = [];
+  socketWay(http, 'lock/demo', Socket)(undefined, { closed: (why) => told.push(why) });
+  await made.onopen();
+  assert.deepEqual([told, isClosed], [[{}], true]);
+  assert.equal(time.timers.size, 0);
+});
+
+test('a_claim_that_is_granted_wakes_the_stream_that_waits_for_its_collection', async () => {
+  let isThere = false;
+  let asked = 0;
+  const row = { id: 'c', items: ['a1'], expires_at: '2030-01-01T00:00:00Z', expires_in_ms: 60_000, token: 1 };
+  const fetch = async (_, { method, signal }) => {
+    if (method === 'POST') {
+      isThere = true;
+      return new Response(JSON.stringify(row));
+    }
+    asked += 1;
+    if (!isThere) return new Response('{"code":"not_found"}', { status: 404 });
+    return new Promise((_, reject) => { signal.addEventListener('abort', () => reject(signal.reason)); });
+  };
+  const tenure = new Tenure({ base: 'http://x', fetch, ways: ['sse'] });
+  const { watch } = tenure.watch('lock/new');
+  while (watch.status.state !== 'waiting') await settle();
+  const claim = await tenure.claim('lock/new', 'a1');
+  try {
+    assert.equal(watch.status.state, 'opening');
+    await settle();
+    assert.equal(asked, 2);
+  } finally {
+    claim.close();
+    tenure.close();
+  }
 });
 
 test('a_server_that_restarts_is_back_within_a_second', () => {

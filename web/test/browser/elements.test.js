@@ -40,7 +40,8 @@ journey('what_the_example_says_to_copy_works', async ({ person, admin }) => {
   await ana.context.route('**/elements/tried.js', (route) => route.fulfill({
     contentType: 'text/javascript',
     body: `import { Tenure } from '/sdk/tenure.js'; import { useClock } from '/elements/clock.js'; import '/elements/index.js';
-const tenure = new Tenure(); useClock(tenure.clock);\n${code}\nawait watch.loaded();`,
+const tenure = new Tenure(); useClock(tenure.clock);\n${code}\nawait watch.loaded();
+export const take = () => tenure.claim('lock/demo', 'projector');`,
   }));
   await page.evaluate(() => import(String('/elements/tried.js')));
   const lock = page.locator('tenure-lock').first();
@@ -51,8 +52,12 @@ const tenure = new Tenure(); useClock(tenure.clock);\n${code}\nawait watch.loade
   await admin.ask('POST', '/v1/collections/lock/demo/items/projector/force-release', { reason: 'to see it free' });
   await said('free');
   const own = await ana.api.ask('POST', '/v1/claims', { collection: 'lock/demo', items: ['projector'], ttl_ms: 60_000 });
-  await said('mine');
+  await said('elsewhere');
   await ana.api.ask('DELETE', `/v1/claims/${own.id}`);
+  await said('free');
+  const here = await page.evaluate(async () => (await (await import(String('/elements/tried.js'))).take()).id);
+  await said('mine');
+  await ana.api.ask('DELETE', `/v1/claims/${here}`);
   await said('free');
   await bruno.api.ask('POST', '/v1/claims', { collection: 'lock/demo', items: ['projector'], ttl_ms: 60_000 });
   await said('other');

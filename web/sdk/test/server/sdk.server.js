@@ -194,6 +194,44 @@ for (const way of WAYS) {
   }
 }
 
+test('i05_a_grant_whose_answer_was_lost_is_counted_from_when_it_was_first_asked_for', async () => {
+  const collection = 'lock/lossy';
+  let passed = 0;
+  const replayed = [];
+  const lossy = async (url, init) => {
+    const answer = await fetch(url, init);
+    if (init.method !== 'POST' || !url.endsWith('/v1/claims')) return answer;
+    replayed.push(answer.headers.get('idempotency-replayed'));
+    if (replayed.length > 1) return answer;
+    // So long it takes this side to see that nothing comes.
+    passed += 9_000;
+    throw new TypeError('cut');
+  };
+  const eva = tenure(keys.eva, { fetch: lossy });
+  Object.assign(eva.own, { steady: () => performance.now() + passed, wall: () => Date.now() + passed });
+  const claim = await eva.claim(collection, 'a1', { ttlMs: 10_000, follow: false });
+  try {
+    assert.deepEqual(replayed, [null, 'true']);
+    assert.ok(!eva.clock.isKnown, 'what the time was is not what it is');
+    passed += 1_000;
+    assert.ok(!claim.canAct, 'ten seconds have passed since it was asked for');
+  } finally {
+    await claim.release();
+  }
+});
+
+test('a_collection_that_is_not_there_yet_is_followed_from_its_first_claim_on', async () => {
+  for (const way of WAYS) {
+    const eva = tenure(keys.eva, { ways: [way] });
+    const { watch, close } = eva.watch(`lock/later-${way}`);
+    const claim = await eva.claim(`lock/later-${way}`, 'a1');
+    while (!watch.rows.held.has('a1')) await next(watch, 'change');
+    assert.equal(watch.rows.held.get('a1').session, claim.row.session, 'by which a tab knows its own');
+    await claim.release();
+    close();
+  }
+});
+
 test('r07_a_raffle_claim_walks_through_its_phases', async () => {
   await admin.http.ask('PUT', '/v1/collections/raffle/sdk', { body: {} });
   for (const item of ['041', '042', '043']) {
