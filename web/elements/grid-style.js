@@ -25,6 +25,8 @@ export default css`
     background: var(--tenure-raised); color: var(--tenure-ink); font: inherit; font-size: var(--tenure-text-s);
   }
   input { inline-size: 5.5rem; padding: 0 0.625rem; font-variant-numeric: tabular-nums; }
+  /* The label says it; on a phone there is only room for one of them. */
+  input::placeholder { color: transparent; }
   form button, .views button { padding: 0 0.75rem; cursor: pointer; }
   .views button:first-child { border-start-end-radius: 0; border-end-end-radius: 0; }
   .views button:last-child { border-start-start-radius: 0; border-end-start-radius: 0; border-inline-start-width: 0; }
@@ -55,7 +57,9 @@ export default css`
   }
   .cell[role=gridcell] { scroll-margin-block: var(--tenure-grid-above, 0.5rem) var(--tenure-grid-below, 0.5rem); }
   .cell:focus-visible { outline-offset: 1px; z-index: 1; }
-  .cell[data-state=free]:hover { border-color: var(--tenure-accent); box-shadow: inset 0 0 0 1px var(--tenure-accent); }
+  @media (hover: hover) {
+    .cell[data-state=free]:hover { border-color: var(--tenure-accent-ink); box-shadow: inset 0 0 0 1px var(--tenure-accent-ink); }
+  }
 
   .cell[data-state=mine], .cell[data-state=elsewhere] {
     background: var(--tenure-accent); border: 2px solid var(--tenure-accent-ink); color: var(--tenure-on-accent); font-weight: 600;
@@ -94,8 +98,11 @@ export default css`
   .swatch.cell[data-state=other]::before { inset: 50% auto auto 50%; translate: -50% -105%; margin: 0; }
   .swatch.cell[data-state=sold]::after { translate: -50% -60%; }
 
-  .block { align-content: center; gap: 0.25rem; padding-inline: 0.5rem; font-weight: 600; }
-  .block small { font-weight: 400; font-size: var(--tenure-text-xs); color: var(--tenure-ink-soft); white-space: nowrap; }
+  .block { grid-template-columns: minmax(0, 1fr); justify-items: center; align-content: center; gap: 0.25rem; padding-inline: 0.5rem; font-weight: 600; }
+  .block small {
+    max-inline-size: 100%; overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
+    font-weight: 400; font-size: var(--tenure-text-xs); color: var(--tenure-ink-soft);
+  }
   .block i { inline-size: 100%; block-size: 4px; border-radius: 2px; background: var(--tenure-done-fill); overflow: hidden; }
   .block i::after {
     content: ""; display: block; block-size: 100%; background: var(--tenure-accent); transform-origin: left;
@@ -103,7 +110,10 @@ export default css`
   }
   .block.has-mine { border: 2px solid var(--tenure-accent); }
 
-  :host([uncertain]) .cell[role=gridcell] { border-style: dotted; border-color: var(--tenure-unsure); opacity: 0.75; cursor: default; }
+  /* Nobody knows: dotted, and nothing stands out as if it could be had. What it says can still be read. */
+  :host([uncertain]) .cell[role=gridcell] { border: 2px dotted var(--tenure-unsure); cursor: default; }
+  :host([uncertain]) .cell[data-state=free][role=gridcell] { background: var(--tenure-unsure-soft); color: var(--tenure-unsure-ink); box-shadow: none; }
+  :host([uncertain]) .cell[data-state=mine][role=gridcell] { background: var(--tenure-accent-soft); color: var(--tenure-accent-ink); }
 
   [part=empty] { display: flex; align-items: center; gap: var(--tenure-3); margin: 0; padding: var(--tenure-6) 0; color: var(--tenure-ink-soft); }
   [part=empty] button { min-block-size: 2.25rem; padding: 0 0.75rem; border: 1px solid var(--tenure-line-strong); border-radius: var(--tenure-radius); background: transparent; cursor: pointer; }
@@ -115,14 +125,26 @@ export default css`
     [role=rowheader] { display: none; }
     .cell { font-size: 0.6875rem; letter-spacing: -0.02em; }
     .cell[data-state=mine], .cell[data-state=elsewhere] { letter-spacing: -0.05em; }
-    .block { padding-inline: 0.125rem; }
-    .block small { display: none; }
-    [part=legend] { inline-size: 100%; margin: 0; }
-    form { margin-inline-start: auto; }
+    /* One line; what does not fit is reached by finger, and by key. */
+    [part=legend] { inline-size: 100%; margin: 0; flex-wrap: nowrap; overflow-x: auto; scrollbar-width: none; overscroll-behavior-x: contain; }
+    [part=legend] button { flex: none; gap: 0.25rem; padding: 0 0.25rem; font-size: var(--tenure-text-xs); }
+    [part=legend] button:focus-visible { outline-offset: -2px; }
+    [part=legend] .swatch { inline-size: 1.125rem; block-size: 1.125rem; }
+    form { flex: 1; min-inline-size: 0; }
+    label { position: absolute; inline-size: 1px; block-size: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+    input { flex: 1; min-inline-size: 0; inline-size: 100%; padding: 0 0.5rem; text-overflow: ellipsis; }
+    .views button, form button { padding: 0 0.625rem; }
+    input::placeholder { color: var(--tenure-ink-soft); opacity: 1; }
+    [part=toolbar] { gap: var(--tenure-1) var(--tenure-2); margin-block-end: var(--tenure-2); }
     [part=viewport] { scrollbar-gutter: auto; }
+  }
+  @container (max-width: 60rem) {
+    .block { padding-inline: 0.125rem; }
+    .block small { font-size: 0.6875rem; }
   }
   .frame { container-type: inline-size; }
   @media (pointer: coarse) {
     [part=legend] button, input, form button, .views button { min-block-size: var(--tenure-target); }
+    form button { min-inline-size: var(--tenure-target); }
   }
 `;

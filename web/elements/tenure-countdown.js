@@ -20,7 +20,9 @@ const SHEET = css`
   .ring { display: inline-grid; place-items: center; inline-size: var(--tenure-ring, 4.5rem); aspect-ratio: 1; }
   .ring > * { grid-area: 1 / 1; }
   .ring svg { inline-size: 100%; block-size: 100%; stroke-width: 5; stroke-linecap: butt; }
-  .ring [part=time] { font-size: var(--tenure-text-m); }
+  /* Five figures fit into the ring, whatever its size; hours need more room. */
+  .ring [part=time] { font-size: min(var(--tenure-text-m), calc(var(--tenure-ring, 4.5rem) * 0.23)); letter-spacing: -0.02em; }
+  .ring.long [part=time] { font-size: calc(var(--tenure-ring, 4.5rem) * 0.17); }
   .track { stroke: var(--tenure-line); }
   .wedge { stroke: var(--_colour); transition: stroke-dasharray 1s linear; }
   .bar { display: grid; gap: var(--tenure-1); }
@@ -86,7 +88,9 @@ export class TenureCountdown extends TenureElement {
     const urgentMs = this.number('urgent-ms', URGENT_MS);
     const isUrgent = leftMs < urgentMs;
     this.#box.classList.toggle('urgent', isUrgent);
-    write(this.#time, formatLeft(leftMs));
+    const left = formatLeft(leftMs);
+    write(this.#time, left);
+    this.#box.classList.toggle('long', left.length > 5);
     // A second ahead: the drawing takes that long to arrive where the figures are.
     const fraction = (leftMs - 1000) / this.number('total-ms', Math.max(leftMs, urgentMs));
     if (this.#ring) setPie(this.#ring, fraction);

@@ -6,7 +6,8 @@
 //   view          cells | blocks: an overview by hundreds
 //
 // For what changes live: `items` (ids, instead of count), `setCells([[id, {state, holder}], …])`, `goTo(id)`,
-// `refuse(id, name)`. Events: tenure-pick {item, state}, cancelable. Parts: toolbar, legend, viewport, grid, cell, swatch, said.
+// `refuse(id, name)`, `shake(id)`: the same without a word. Events: tenure-pick {item, state}, cancelable. Parts: toolbar, legend, viewport, grid, cell, swatch, said.
+// Up to a hundred numbers are found without being asked for: there is no field to go to one.
 // `--tenure-grid-height` is the most that a large one takes; `--tenure-grid-above`, `--tenure-grid-below` is what of the
 // page's window something else covers.
 //
@@ -36,6 +37,12 @@ const WHOLE_MAX_PX = 960;
 const FLIPS_MAX = 40;
 /** From so many numbers on an overview helps. */
 const OVERVIEW_FROM = 500;
+/** Up to so many are all in view, or nearly. */
+const GOTO_FROM = 101;
+/** On less than this, a hundred's name and count need the room of two columns. */
+const NARROW_PX = 544;
+/** How long it is said that somebody was faster. */
+const SAID_MS = 5_000;
 
 /** @type {Record<CellState, Key>} */
 const WORDS = { free: 'grid.free', mine: 'grid.mine', elsewhere: 'grid.elsewhere', other: 'grid.other', sold: 'grid.sold' };
@@ -69,7 +76,12 @@ export class TenureGrid extends TenureElement {
   #viewport = make('div', { part: 'viewport' }, this.#grid);
   #empty = make('p', { part: 'empty' });
   #said = make('p', { part: 'said', role: 'status' });
-  #resize = new ResizeObserver(() => this.#draw());
+  #isNarrow = false;
+  /** The number that was refused last, while that is said. */
+  #refused = '';
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #saying;
+  #resize = new ResizeObserver(() => this.#fit());
 
   /** The ids, instead of a count. */
   set items(items) {
@@ -106,6 +118,7 @@ export class TenureGrid extends TenureElement {
   disconnectedCallback() {
     super.disconnectedCallback();
     this.#resize.disconnect();
+    clearTimeout(this.#saying);
   }
 
   get #isBlocks() {
@@ -113,7 +126,8 @@ export class TenureGrid extends TenureElement {
   }
 
   get #columns() {
-    return this.#model.columns;
+    const { columns } = this.#model;
+    return this.#isBlocks && this.#isNarrow ? Math.ceil(columns / 2) : columns;
   }
 
   get #length() {
@@ -130,7 +144,9 @@ export class TenureGrid extends TenureElement {
     this.#grid.style.setProperty('--_columns', String(this.#columns));
     setAttribute(this.#grid, 'aria-label', this.text('label') || t('grid.label'));
     write(this.#label, t('grid.goto'));
+    setAttribute(this.#input, 'placeholder', t('grid.goto'));
     write(this.#go, t('grid.go'));
+    this.#form.hidden = this.#model.ids.length < GOTO_FROM;
     this.#views.hidden = this.#model.ids.length < OVERVIEW_FROM;
     for (const button of this.#views.querySelectorAll('button')) {
       write(button, button.dataset.view === 'blocks' ? t('grid.overview') : t('grid.numbers'));
@@ -189,6 +205,7 @@ export class TenureGrid extends TenureElement {
   setCells(changes) {
     const touched = [...changes].filter(([id, cell]) => this.#model.set(id, cell));
     if (touched.length === 0) return;
+    if (touched.some(([id, { state }]) => id === this.#refused && state !== 'other')) this.#say('');
     this.#drawLegend();
     if (this.#isBlocks) return this.#redraw();
     for (const [id] of touched) {
@@ -246,6 +263,14 @@ export class TenureGrid extends TenureElement {
       this.#isDrawing = false;
       this.#draw();
     });
+  }
+
+  #fit() {
+    const isNarrow = this.#viewport.clientWidth < NARROW_PX;
+    const turns = isNarrow !== this.#isNarrow && this.#isBlocks;
+    this.#isNarrow = isNarrow;
+    if (turns) this.update();
+    else this.#draw();
   }
 
   #redraw() {
@@ -428,8 +453,8 @@ export class TenureGrid extends TenureElement {
   #submit() {
     const typed = this.#input.value;
     const id = this.#model.find(typed);
-    if (id === undefined) return write(this.#said, typed.trim() ? t('grid.missing', { n: typed.trim() }) : '');
-    write(this.#said, '');
+    if (id === undefined) return this.#say(typed.trim() ? t('grid.missing', { n: typed.trim() }) : '');
+    this.#say('');
     this.#input.value = '';
     this.goTo(id);
   }
@@ -452,9 +477,24 @@ export class TenureGrid extends TenureElement {
    * @param {string} [name]
    */
   refuse(id, name) {
+    this.shake(id);
+    this.#say(name ? t('grid.faster', { name, id }) : t('grid.taken', { id }));
+    // It is over when that number is nobody else's any more, or after a while.
+    this.#refused = id;
+    this.#saying = setTimeout(() => this.#say(''), SAID_MS);
+  }
+
+  /** The cell shakes once; why is said by whoever asks for it. @param {string} id */
+  shake(id) {
     const cell = this.#cellOf(this.#model.placeOf(id));
     if (cell) play(cell, SHAKE, 200);
-    write(this.#said, name ? t('grid.faster', { name, id }) : t('grid.taken', { id }));
+  }
+
+  /** @param {string} text */
+  #say(text) {
+    clearTimeout(this.#saying);
+    this.#refused = '';
+    write(this.#said, text);
   }
 }
 

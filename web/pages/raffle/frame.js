@@ -3,7 +3,7 @@
 import { now, onTick } from '../../elements/clock.js';
 import { formatLeft } from '../../i18n/format.js';
 import { t } from '../../i18n/index.js';
-import { fill, h, set, write } from '../lib/dom.js';
+import { el, fill, h, set, write } from '../lib/dom.js';
 import { padded, URGENT_MS } from './model.js';
 
 /**
@@ -35,16 +35,20 @@ export function facts(rows) {
 }
 
 /**
- * "Last chance!", with the time that is left: seen every second, said once.
+ * Until when, in a box that stays in view. When it presses, the same box says "Last chance!", so that nothing moves:
+ * seen every second, said once.
  */
-export class Alarm {
-  #text = h('p', { 'aria-hidden': 'true', class: 'figures' });
+export class Deadline {
+  timer = el('tenure-countdown', { shape: 'bar' });
+  #text = h('p', { class: 'says figures' });
   #why = h('p', { class: 'why' });
   #said = h('p', { class: 'unseen', role: 'alert' });
-  #box = h('div', { class: 'alarm', hidden: true }, this.#text, this.#why);
+  #box = h('div', { class: 'card timer-box', hidden: true }, this.#text, this.#why, this.timer);
   /** The part that is said stands outside: what is hidden is not heard when it appears. */
   element = h('div', { class: 'alarm-place' }, this.#box, this.#said);
   #end = 0;
+  #label = '';
+  #canPress = false;
   /** It presses from the beginning: the time to choose is over. */
   #reason = '';
   #stop = () => {};
@@ -54,23 +58,31 @@ export class Alarm {
     place.onLeave(() => this.#stop());
   }
 
-  /** @param {string | null | undefined} expiresAt @param {string} [reason] */
-  draw(expiresAt, reason = '') {
-    const end = expiresAt ? Date.parse(expiresAt) : 0;
-    this.#end = end;
+  /**
+   * @param {string | null | undefined} expiresAt
+   * @param {{label: string, totalMs: number | undefined, canPress?: boolean, reason?: string}} options
+   */
+  draw(expiresAt, { label, totalMs, canPress = true, reason = '' }) {
+    this.#end = expiresAt ? Date.parse(expiresAt) : 0;
+    this.#label = label;
+    this.#canPress = canPress;
     this.#reason = reason;
+    this.#box.hidden = !expiresAt;
+    set(this.timer, 'label', t('buy.time_left'));
+    set(this.timer, 'total-ms', expiresAt ? totalMs : undefined);
+    set(this.timer, 'expires-at', expiresAt);
     this.#stop();
     this.#stop = onTick(() => this.#tick());
   }
 
   #tick() {
     const left = this.#end - now();
-    const isPressing = left < URGENT_MS;
+    const isPressing = this.#canPress && left > 0 && left < URGENT_MS;
     const isOn = left > 0 && (isPressing || this.#reason !== '');
-    this.#box.hidden = !isOn;
     const text = t('raffle.last', { time: formatLeft(left) });
-    write(this.#text, isPressing ? text : '');
-    this.#text.hidden = !isPressing;
+    this.#box.classList.toggle('alarm', isOn);
+    write(this.#text, isPressing ? text : this.#label);
+    set(this.#text, 'aria-hidden', isPressing && 'true');
     write(this.#why, this.#reason);
     this.#why.hidden = this.#reason === '';
     const word = isOn ? (isPressing ? 'last' : 'first') : '';

@@ -18,6 +18,8 @@ import { socketClosed } from '../../sdk/src/transports.js';
 const PING_EVERY_MS = 25_000;
 const PONG_MAX_MS = 8_000;
 const POLL_MS = 5_000;
+/** What somebody lets go of within this time is told of together: each number comes in a message of its own. */
+const TOGETHER_MS = 1_000;
 
 /** @extends {Emitter<{change: Change, freed: Change, raffle: {status: Raffle['status']}, status: import('../../sdk/tenure.js').Status}>} */
 export class RaffleLive extends Emitter {
@@ -30,6 +32,10 @@ export class RaffleLive extends Emitter {
   /** @type {string | undefined} */
   #etag;
   #stream;
+  /** Let go by others, and not told of yet. @type {Set<number>} */
+  #freed = new Set();
+  /** @type {unknown} */
+  #telling;
 
   /** @param {Place} place @param {string} id */
   constructor(place, id) {
@@ -59,6 +65,7 @@ export class RaffleLive extends Emitter {
       tenure.page.on('offline', nudge),
       () => { tenure.own.onJump.delete(nudge); },
       () => this.#stream.stop(),
+      () => this.#forget(),
     ];
     if (isShown) ends.push(place.shell.follow(/** @type {any} */ (this)));
     place.onLeave(() => ends.forEach((end) => end()));
@@ -84,7 +91,10 @@ export class RaffleLive extends Emitter {
   /** Ours now, or not any more: we need not wait for the stream. @param {number[]} numbers @param {Char} char */
   mark(numbers, char) {
     const changed = numbers.filter((number) => this.chars[number - 1] !== char);
-    for (const number of changed) this.chars[number - 1] = char;
+    for (const number of changed) {
+      this.#notice(number, this.chars[number - 1], char);
+      this.chars[number - 1] = char;
+    }
     if (changed.length > 0) this.emit('change', { numbers: changed });
   }
 
@@ -93,8 +103,31 @@ export class RaffleLive extends Emitter {
     const before = this.chars;
     this.chars = chars;
     const numbers = [];
-    for (let index = 0; index < chars.length; index += 1) if (chars[index] !== before[index]) numbers.push(index + 1);
+    for (let index = 0; index < chars.length; index += 1) {
+      if (chars[index] === before[index]) continue;
+      this.#notice(index + 1, before[index], chars[index]);
+      numbers.push(index + 1);
+    }
     if (numbers.length > 0) this.emit('change', { numbers });
+  }
+
+  /** One's own are no news, and what is gone again is none any more. @param {number} number @param {Char | undefined} before @param {Char | undefined} after */
+  #notice(number, before, after) {
+    if (after !== '-') return void this.#freed.delete(number);
+    if (before !== 'r') return;
+    this.#freed.add(number);
+    if (this.#telling !== undefined) return;
+    this.#telling = this.place.tenure.timers.set(() => {
+      const numbers = [...this.#freed];
+      this.#forget();
+      if (numbers.length > 0) this.emit('freed', { numbers });
+    }, TOGETHER_MS);
+  }
+
+  #forget() {
+    this.place.tenure.timers.clear(this.#telling);
+    this.#telling = undefined;
+    this.#freed.clear();
   }
 
   /** @param {{numbers?: string, status?: Raffle['status']}} snapshot */
@@ -109,8 +142,8 @@ export class RaffleLive extends Emitter {
       const isMine = message.user_id === this.me;
       const char = message.status === 'available' ? '-' : message.status === 'sold' ? (isMine ? 'b' : 's') : isMine ? 'm' : 'r';
       this.mark([message.number_id], char);
-    } else if (message.type === 'reservation_expired') this.emit('freed', { numbers: message.number_ids });
-    else if (message.type === 'raffle_update') this.emit('raffle', { status: message.status });
+    // That a reservation ran out is in its numbers' own messages, which come first.
+    } else if (message.type === 'raffle_update') this.emit('raffle', { status: message.status });
   }
 
   /** @returns {Opener} */

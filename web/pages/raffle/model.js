@@ -68,6 +68,18 @@ export const PICKS_MAX = 10;
 /** R18: from here on it presses. */
 export const URGENT_MS = 120_000;
 
+/** What the server says of the providers that it comes with, in Spanish; an administrator may say something else. @type {Record<string, Key>} */
+const DESCRIPTIONS = {
+  'Tarjeta de crédito o débito, en la página segura del banco': 'buy.way.card',
+  'Transferencia desde su teléfono; una persona la revisa': 'buy.way.phone',
+};
+
+/** A provider in the page's language, where we know what it says. @param {string} description */
+export function describe(description) {
+  const key = DESCRIPTIONS[description];
+  return key ? t(key) : description;
+}
+
 /** What each status is called, and how its tag looks. Teal is what is mine, so none of them is. @type {Record<Raffle['status'], [Key, string]>} */
 export const RAFFLE_STATUSES = {
   draft: ['buy.status.draft', ''],

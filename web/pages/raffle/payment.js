@@ -3,12 +3,12 @@
 
 import { t } from '../../i18n/index.js';
 import { part } from '../../sdk/src/http.js';
-import { el, fill, h, set, write } from '../lib/dom.js';
+import { fill, h, set, write } from '../lib/dom.js';
 import { freshly } from '../lib/fresh.js';
 import { style } from '../lib/style.js';
 import { closeBank, openBank } from './bank.js';
 import { Following, untilNoticed } from './following.js';
-import { Alarm, chips, facts, ways } from './frame.js';
+import { chips, Deadline, facts, ways } from './frame.js';
 import { change, dayOf, explain, money, phaseMs, rafflePage, rememberPayment, reservationPage } from './model.js';
 import { Transfer } from './transfer.js';
 
@@ -85,9 +85,7 @@ class PaymentPage {
     if (this.isOwn) rememberPayment(reservation.id, payment.id);
     this.back = h('a', { class: 'back', href: reservationPage(reservation.id) });
     this.heading = h('h1');
-    this.alarm = new Alarm(place);
-    this.timer = el('tenure-countdown', { shape: 'bar' });
-    this.timerBox = h('div', { class: 'card timer-box' }, h('p', { class: 'small-text soft' }), this.timer);
+    this.deadline = new Deadline(place);
     this.outcome = h('div', { class: 'unseen', role: 'status' });
     this.transfer = new Transfer(place, (told) => this.#take(told));
     this.summary = h('section', { class: 'card stack summary' });
@@ -96,11 +94,11 @@ class PaymentPage {
     this.again = h('a', { class: 'button primary big' });
     this.cancel = h('button', { class: 'button', type: 'button', onclick: () => { void this.#cancel(); } });
     this.foot = h('div', { class: 'foot checkout-foot' }, this.cancel, this.bank, this.again);
-    this.element = h('section', { class: 'stack checkout' }, ways(place), this.back, this.heading, this.alarm.element, this.timerBox,
+    this.element = h('section', { class: 'stack checkout' }, ways(place), this.back, this.heading, this.deadline.element,
       this.outcome, this.transfer.element, this.note, this.summary, this.foot);
     this.refresh = freshly(place, async () => this.#take(await place.get(this.path)));
     this.following = new Following(place, reservation, () => { this.refresh(); this.draw(); });
-    this.timer.addEventListener('tenure-expired', () => { void this.#timeUp(); });
+    this.deadline.timer.addEventListener('tenure-expired', () => { void this.#timeUp(); });
     place.onLeave(place.tenure.page.on('back', () => this.refresh()));
     place.onLeave(() => clearTimeout(this.#timer));
     place.onLanguage(() => this.draw());
@@ -190,12 +188,10 @@ class PaymentPage {
     const isOpen = payment.state === 'requires_action';
     const isBack = ['failed', 'expired', 'canceled'].includes(payment.state) && reservation.status === 'pending' && reservation.phase === 'checkout';
     const end = isOpen ? payment.expires_at : isBack ? reservation.expires_at : undefined;
-    this.alarm.draw(end);
-    this.timerBox.hidden = !end;
-    write(/** @type {Element} */ (this.timerBox.firstElementChild), isOpen ? t('buy.timer.pay') : t('buy.timer.checkout'));
-    set(this.timer, 'label', t('buy.time_left'));
-    set(this.timer, 'total-ms', !end ? undefined : isOpen ? Date.parse(end) - Date.parse(payment.started_at) : phaseMs(reservation));
-    set(this.timer, 'expires-at', end);
+    this.deadline.draw(end, {
+      label: isOpen ? t('buy.timer.pay') : t('buy.timer.checkout'),
+      totalMs: !end ? undefined : isOpen ? Date.parse(end) - Date.parse(payment.started_at) : phaseMs(reservation),
+    });
   }
 
   /** @param {boolean} isManual */

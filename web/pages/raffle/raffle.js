@@ -28,6 +28,8 @@ const LOOK_EVERY_MS = 5_000;
 const DOUBT_AFTER_MS = 1_000;
 /** What is taken within this time is said in one sentence. */
 const TOGETHER_MS = 1_500;
+/** A longer title does not fit into a phone's bar; a Han character is as wide as two others. */
+const BAR_TITLE_MAX = 22;
 export const layout = 'buyer';
 
 /** @param {Place} place */
@@ -89,7 +91,7 @@ class RafflePage {
     stands.observe(this.grid);
     place.onLeave(() => stands.disconnect());
     live.on('change', ({ numbers: changed }) => this.#changed(changed));
-    live.on('freed', ({ numbers: freed }) => this.#freed(freed));
+    live.on('freed', ({ numbers: freed }) => toast(t('raffle.freed', { n: freed.length })));
     live.on('raffle', ({ status }) => { if (status !== this.raffle.status) this.refreshRaffle(); });
     live.on('status', () => this.#connection());
     this.refresh = freshly(place, async () => this.#takeMine(await this.#fetchMine()));
@@ -191,6 +193,7 @@ class RafflePage {
     const lost = numbers.filter((number) => this.#picks.has(number) && chars[number - 1] !== '-' && chars[number - 1] !== 'm');
     for (const number of lost) this.#picks.delete(number);
     this.#paint(numbers);
+    this.tray.changed(numbers);
     if (lost.length > 0) this.#faster(lost);
     // Another tab, a payment, an administrator.
     const own = this.#reservation?.numbers ?? [];
@@ -205,16 +208,11 @@ class RafflePage {
   /** Somebody took what was picked here. @param {number[]} taken */
   #faster(taken) {
     const at = performance.now();
-    const numbers = at - this.#lately.at < TOGETHER_MS ? [...this.#lately.numbers, ...taken] : taken;
+    const before = at - this.#lately.at < TOGETHER_MS ? this.#lately.numbers.filter((number) => this.live.chars[number - 1] !== '-') : [];
+    const numbers = [...before, ...taken];
     this.#lately = { at, numbers };
-    for (const number of numbers.slice(0, 3)) this.grid.refuse(padded(number, this.raffle.numbers));
-    this.tray.note(t('buy.note.faster', { numbers: listed(numbers, this.raffle.numbers) }), 'bad');
-  }
-
-  /** @param {number[]} numbers */
-  #freed(numbers) {
-    const isOwn = numbers.some((number) => this.#reservation?.numbers.includes(number));
-    if (!isOwn) toast(t('raffle.freed', { n: numbers.length }));
+    for (const number of taken.slice(0, 3)) this.grid.shake(padded(number, this.raffle.numbers));
+    this.tray.pass(t('buy.note.faster', { numbers: listed(numbers, this.raffle.numbers) }), 'bad', numbers);
   }
 
   #connection() {
@@ -237,15 +235,16 @@ class RafflePage {
     const reservation = this.#reservation;
     if (state === 'sold' || state === 'other') {
       const isMine = this.live.chars[number - 1] === 'b';
-      return this.tray.note(isMine ? t('buy.note.is_bought', { n: item }) : state === 'sold' ? t('buy.note.is_sold', { n: item }) : t('buy.note.is_reserved', { n: item }));
+      const text = isMine ? t('buy.note.is_bought', { n: item }) : state === 'sold' ? t('buy.note.is_sold', { n: item }) : t('buy.note.is_reserved', { n: item });
+      return this.tray.pass(text, 'plain', [number]);
     }
-    if (state === 'elsewhere') return this.tray.note(t('buy.note.is_elsewhere', { n: item }));
-    if (!this.canBuy) return this.tray.note(t('buy.tray.viewer'));
+    if (state === 'elsewhere') return this.tray.pass(t('buy.note.is_elsewhere', { n: item }), 'plain', [number]);
+    if (!this.canBuy) return this.tray.pass(t('buy.tray.viewer'));
     if (state === 'mine') return void this.#remove(number);
-    if (this.raffle.status !== 'active') return this.tray.note(t('buy.raffle.closed'));
-    if (reservation && reservation.phase !== 'selection') return this.tray.note(t('buy.note.paying'));
+    if (this.raffle.status !== 'active') return this.tray.pass(t('buy.raffle.closed'));
+    if (reservation && reservation.phase !== 'selection') return this.tray.pass(t('buy.note.paying'));
     const count = reservation ? reservation.numbers.length : this.#picks.size;
-    if (count >= PICKS_MAX) return this.tray.note(t('buy.limit.picks', { n: PICKS_MAX }), 'bad');
+    if (count >= PICKS_MAX) return this.tray.pass(t('buy.limit.picks', { n: PICKS_MAX }), 'bad');
     if (reservation) return void this.#add(reservation, number);
     this.#picks.add(number);
     this.tray.note('');
@@ -262,7 +261,7 @@ class RafflePage {
       this.#paint([number]);
       return this.draw();
     }
-    if (reservation.phase !== 'selection') return this.tray.note(t('buy.note.paying'));
+    if (reservation.phase !== 'selection') return this.tray.pass(t('buy.note.paying'));
     // The last one cannot be taken out: without numbers there is no reservation.
     if (reservation.numbers.length === 1) return this.#cancel();
     return this.#amend(number, async () => {
@@ -374,9 +373,10 @@ class RafflePage {
     const wasPicked = numbers.some((number) => this.#picks.has(number));
     for (const number of numbers) this.#picks.delete(number);
     this.live.mark(numbers.filter((number) => this.live.chars[number - 1] === '-'), 'r');
-    for (const number of numbers.slice(0, 3)) this.grid.refuse(padded(number, this.raffle.numbers));
+    for (const number of numbers.slice(0, 3)) this.grid.shake(padded(number, this.raffle.numbers));
     const words = { numbers: listed(numbers, this.raffle.numbers) };
-    this.tray.note(wasPicked ? t('buy.note.unpicked', words) : t('buy.note.faster', words), 'bad');
+    if (wasPicked) this.tray.note(t('buy.note.unpicked', words), 'bad');
+    else this.tray.pass(t('buy.note.faster', words), 'bad', numbers);
   }
 
   /** R8: the time to choose is over, and checkout has begun by itself. */
@@ -403,6 +403,8 @@ class RafflePage {
     const { raffle, place } = this;
     place.title(raffle.title);
     write(this.heading, raffle.title);
+    // A phone's bar says it already, if it has the room.
+    this.element.classList.toggle('long-title', raffle.title.replace(/[\u1100-\uffff]/g, 'XX').length > BAR_TITLE_MAX);
     const [key, kind] = RAFFLE_STATUSES[raffle.status];
     write(this.tag, t(key));
     set(this.tag, 'class', `tag ${kind}`);

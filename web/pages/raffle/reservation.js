@@ -3,14 +3,14 @@
 import { t } from '../../i18n/index.js';
 import { part } from '../../sdk/src/http.js';
 import { Refused } from '../../sdk/tenure.js';
-import { el, fill, h, keyed, set, write } from '../lib/dom.js';
+import { fill, h, keyed, set, write } from '../lib/dom.js';
 import { freshly } from '../lib/fresh.js';
 import { ask, toast } from '../lib/notice.js';
 import { style } from '../lib/style.js';
 import { drawAgo, keepAgo } from '../lib/times.js';
 import { Following } from './following.js';
-import { Alarm, chips, facts, ways } from './frame.js';
-import { canBuy, change, dayOf, explain, listed, money, paymentOf, paymentPage, phaseMs, rafflePage, rememberPayment, reservationStatus } from './model.js';
+import { chips, Deadline, facts, ways } from './frame.js';
+import { canBuy, change, dayOf, describe, explain, listed, money, paymentOf, paymentPage, phaseMs, rafflePage, rememberPayment, reservationStatus } from './model.js';
 import { openBank } from './bank.js';
 
 /**
@@ -46,9 +46,7 @@ class CheckoutPage {
     this.back = h('a', { class: 'back' });
     this.heading = h('h1');
     this.tag = h('span', { class: 'tag' });
-    this.alarm = new Alarm(place);
-    this.timer = el('tenure-countdown', { shape: 'bar' });
-    this.timerBox = h('div', { class: 'card timer-box' }, h('p', { class: 'small-text soft' }), this.timer);
+    this.deadline = new Deadline(place);
     this.outcome = h('div', { class: 'unseen', role: 'status' });
     this.summary = h('section', { class: 'card stack summary' });
     this.legend = h('legend');
@@ -60,17 +58,17 @@ class CheckoutPage {
     this.cancel = h('button', { class: 'button', type: 'button', onclick: () => { void this.#cancel(); } });
     this.resume = h('button', { class: 'button primary big', type: 'button', onclick: () => { void this.#resume(); } });
     this.foot = h('div', { class: 'foot checkout-foot' }, this.cancel, this.more, this.resume, this.pay);
-    this.form = h('form', { class: 'stack', onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); void this.#pay(); } },
+    this.form = h('form', { class: 'stack', novalidate: true, onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); void this.#pay(); } },
       this.ways, this.note, this.foot);
     this.since = h('time');
     this.element = h('section', { class: 'stack checkout' }, ways(place), this.back,
-      h('div', { class: 'row' }, this.heading, this.tag), this.alarm.element, this.timerBox, this.outcome, this.summary, this.form);
+      h('div', { class: 'row' }, this.heading, this.tag), this.deadline.element, this.outcome, this.summary, this.form);
     this.following = new Following(place, reservation, () => this.draw());
     this.refreshWays = freshly(place, async () => {
       this.choices = (await place.get('/payment-providers')).providers;
       this.draw();
     });
-    this.timer.addEventListener('tenure-expired', () => { void this.following.timeUp(); });
+    this.deadline.timer.addEventListener('tenure-expired', () => { void this.following.timeUp(); });
     keepAgo(place, this.element);
     place.onLanguage(() => this.draw());
   }
@@ -171,8 +169,7 @@ class CheckoutPage {
     const [key, kind] = reservationStatus(reservation);
     write(this.tag, t(key));
     set(this.tag, 'class', `tag ${kind}`);
-    this.alarm.draw(isPending && phase === 'checkout' ? reservation.expires_at : undefined, this.isAuto && phase === 'checkout' ? t('buy.alarm.auto') : '');
-    this.#drawTimer(isChoosing || phase === 'paying');
+    this.#drawTimer(isChoosing || (isPending && phase === 'paying'));
     this.#drawOutcome();
     this.#drawSummary();
     this.#drawWays(isChoosing && this.isOwn);
@@ -183,12 +180,11 @@ class CheckoutPage {
   /** @param {boolean} isShown */
   #drawTimer(isShown) {
     const { reservation } = this.following;
-    this.timerBox.hidden = !isShown || !reservation.expires_at;
-    if (this.timerBox.hidden) return set(this.timer, 'expires-at', undefined);
-    write(/** @type {Element} */ (this.timerBox.firstElementChild), reservation.phase === 'selection' ? t('buy.timer.selection') : t('buy.timer.checkout'));
-    set(this.timer, 'label', t('buy.time_left'));
-    set(this.timer, 'total-ms', phaseMs(reservation));
-    set(this.timer, 'expires-at', reservation.expires_at);
+    const isCheckout = reservation.phase === 'checkout';
+    this.deadline.draw(isShown ? reservation.expires_at : undefined, {
+      label: reservation.phase === 'selection' ? t('buy.timer.selection') : t('buy.timer.checkout'),
+      totalMs: phaseMs(reservation), canPress: isCheckout, reason: this.isAuto && isCheckout ? t('buy.alarm.auto') : '',
+    });
   }
 
   #drawOutcome() {
@@ -236,10 +232,13 @@ class CheckoutPage {
     if (!isShown) return;
     write(this.legend, t('buy.provider'));
     const chosen = this.#chosen?.code ?? this.choices[0]?.code;
-    keyed(this.list, this.choices, ({ code }) => code, ({ code, name, description }) => h('label', { class: 'choice' },
+    keyed(this.list, this.choices, ({ code }) => code, ({ code, name }) => h('label', { class: 'choice' },
       h('input', { type: 'radio', name: 'provider', value: code, required: true, '.checked': code === chosen, onchange: () => this.draw() }),
-      h('span', { class: 'words' }, h('b', {}, name), h('span', { class: 'soft small-text' }, description), h('span', { class: 'small-text mode' }))),
-    (label, { mode }) => write(/** @type {Element} */ (label.querySelector('.mode')), mode === 'redirect' ? t('buy.mode.redirect') : t('buy.mode.manual')));
+      h('span', { class: 'words' }, h('b', {}, name), h('span', { class: 'soft small-text about' }), h('span', { class: 'small-text mode' }))),
+    (label, { mode, description }) => {
+      write(/** @type {Element} */ (label.querySelector('.about')), describe(description));
+      write(/** @type {Element} */ (label.querySelector('.mode')), mode === 'redirect' ? t('buy.mode.redirect') : t('buy.mode.manual'));
+    });
     if (this.choices.length === 0) return void fill(this.list, h('p', { class: 'soft' }, t('buy.provider.none')));
     // What was chosen may have been switched off.
     const first = this.list.querySelector('input');

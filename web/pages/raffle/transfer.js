@@ -18,6 +18,8 @@ const COPIED_MS = 2_000;
 
 /** What the server says of each field. @type {Record<string, Key>} */
 const WRONG = { reference: 'sinpe.wrong.reference', payer_phone: 'sinpe.wrong.phone', amount_minor: 'sinpe.wrong.amount' };
+/** What must be given, how much of it at least, and what is said otherwise. The browser would say it in a language of its own. */
+const NEEDED = /** @type {const} */ ([['reference', 6, 'sinpe.wrong.reference'], ['phone', 8, 'sinpe.wrong.phone'], ['amount', 1, 'sinpe.wrong.amount']]);
 /** Said before, or being compared. @type {[RegExp, Key][]} */
 const SPOKEN_FOR = [[/told before/, 'sinpe.wrong.told'], [/being compared/, 'sinpe.wrong.waiting']];
 
@@ -35,9 +37,10 @@ export class Transfer {
   #hint = h('p', { class: 'soft small-text' });
   #labels = { reference: h('span'), phone: h('span'), amount: h('span'), name: h('span'), bank: h('span'), at: h('span') };
   #summary = h('summary');
-  #note = h('p', { class: 'note small-text bad', role: 'alert', hidden: true });
+  /** Stands below the field that it is about. */
+  #note = h('p', { id: 'transfer-note', class: 'note small-text bad', role: 'alert', hidden: true });
   #button = h('button', { class: 'button primary big', type: 'submit' });
-  #form = h('form', { class: 'card stack tell', onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); void this.#tell(); } },
+  #form = h('form', { class: 'card stack tell', novalidate: true, onsubmit: (/** @type {Event} */ event) => { event.preventDefault(); void this.#tell(); } },
     this.#heading, this.#hint, this.#label('reference'), this.#label('phone'), this.#label('amount'),
     h('details', {}, this.#summary, h('div', { class: 'stack' }, this.#label('name'), this.#label('bank'), this.#label('at'))),
     this.#note, this.#button);
@@ -112,6 +115,11 @@ export class Transfer {
     const payment = this.#payment;
     if (!payment || this.#button.getAttribute('aria-busy') === 'true') return;
     const fields = this.#fields;
+    for (const [name, least, wrong] of NEEDED) {
+      const { length } = fields[name].value.trim();
+      if (length === 0) return this.#wrong(t('sinpe.missing', { what: this.#labels[name].textContent ?? '' }), fields[name]);
+      if (length < least) return this.#wrong(t(wrong), fields[name]);
+    }
     const amount = parseMoney(fields.amount.value, payment.currency);
     // Nobody tells that nothing was sent.
     if (!amount) return this.#wrong(t('sinpe.wrong.amount'), fields.amount);
@@ -144,9 +152,15 @@ export class Transfer {
 
   /** @param {string} text @param {HTMLInputElement} [field] */
   #wrong(text, field) {
-    for (const one of Object.values(this.#fields)) set(one, 'aria-invalid', one === field && 'true');
-    write(this.#note, text);
+    for (const one of Object.values(this.#fields)) {
+      set(one, 'aria-invalid', one === field && 'true');
+      set(one, 'aria-describedby', one === field && this.#note.id);
+    }
+    const label = field?.closest('label');
+    if (label) label.after(this.#note);
+    else this.#button.before(this.#note);
     this.#note.hidden = text === '';
+    write(this.#note, text);
     field?.focus();
   }
 }

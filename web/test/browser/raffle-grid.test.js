@@ -197,22 +197,109 @@ journey('a_large_raffle_has_a_scroller_beside_its_numbers', async ({ person, adm
   assert.ok(room >= 6, `${room} px between the tenth column and the scroller`);
 });
 
+/** Smaller than what the others call a phone: many are. */
+const SMALL = { width: 360, height: 740 };
+
 for (const language of LANGUAGES) {
-  journey(`the_whole_legend_is_on_a_phone_in_${language}`, async ({ person, admin }) => {
+  journey(`the_whole_legend_is_on_one_line_of_a_phone_in_${language}`, async ({ person, admin }) => {
     const id = await openRaffle(admin);
-    const ana = await person('ana', { viewport: PHONE, language });
+    const ana = await person('ana', { viewport: SMALL, language });
     await reserve(ana.api, id, [42, 43]);
     const page = await ana.open(pathOf(id));
     await live(page);
     const buttons = page.locator('tenure-grid [part=legend] button:visible');
     await eventually(async () => await buttons.count() === 5, { what: 'five states' });
+    const lines = new Set();
     for (const button of await buttons.all()) {
+      await button.scrollIntoViewIfNeeded();
       const box = await button.boundingBox();
-      assert.ok(box.x >= 0 && box.x + box.width <= PHONE.width, await button.innerText());
+      lines.add(box.y);
+      assert.ok(box.x >= 0 && box.x + box.width <= SMALL.width, await button.innerText());
     }
+    assert.equal(lines.size, 1);
+    await fits(page);
+  });
+
+  journey(`r15_nothing_jumps_on_a_phone_in_${language}`, async ({ person, admin }) => {
+    const id = await openRaffle(admin);
+    const [ana, bruno] = await Promise.all([person('ana', { viewport: SMALL, language }), person('bruno')]);
+    const page = await ana.open(pathOf(id));
+    await live(page);
+    const tops = async () => {
+      const [tray, first] = [await page.locator('.tray').boundingBox(), await cell(page, '01').boundingBox()];
+      return { tray: Math.round(tray.y), first: Math.round(first.y) };
+    };
+    const idle = await tops();
+    assert.ok(idle.tray - idle.first >= 6 * 48, `six rows of ten between ${idle.first} and ${idle.tray}`);
+    await pick(page, ['05', '06', '07']);
+    assert.deepEqual(await tops(), idle, 'picked');
+    await reserve(bruno.api, id, [6]);
+    await looks(page, '06', 'other');
+    await page.locator('.tray .note').waitFor();
+    assert.deepEqual(await tops(), idle, 'somebody was faster');
+    const foot = await page.locator('.tray-foot').boundingBox();
+    assert.ok(foot.height < 60, 'sum and buttons share a row');
+    await main(page).click();
+    await phase(page, 'selection');
+    assert.deepEqual(await tops(), idle, 'reserved');
     await fits(page);
   });
 }
+
+journey('r15_what_is_taken_moves_nothing_on_a_desk_and_is_said_once', async ({ person, admin }) => {
+  const id = await openRaffle(admin);
+  const [ana, bruno] = await Promise.all([person('ana'), person('bruno')]);
+  const page = await ana.open(pathOf(id));
+  await live(page);
+  await pick(page, ['05', '06', '07', '08', '09']);
+  const before = await main(page).boundingBox();
+  const { id: taken } = await reserve(bruno.api, id, [6]);
+  await note(page, 'Somebody was faster: 06.');
+  assert.equal((await main(page).boundingBox()).y, before.y);
+  assert.equal(await page.locator('tenure-grid [part=said]').textContent(), '', 'the tray says it');
+  await bruno.api.ask('POST', `/reservations/${taken}/cancel`, {});
+  await looks(page, '06', 'free');
+  await eventually(async () => await page.locator('.tray .note').count() === 0, { what: 'the sentence gone with what it says', within: 2_000 });
+  assert.equal((await main(page).boundingBox()).y, before.y);
+});
+
+journey('r15_numbers_that_somebody_lets_go_are_told_of_in_one_toast', async ({ person, admin }) => {
+  const id = await openRaffle(admin);
+  const [ana, bruno] = await Promise.all([person('ana'), person('bruno')]);
+  const [a, b] = await Promise.all([ana.open(pathOf(id)), bruno.open(pathOf(id))]);
+  await Promise.all([live(a), live(b)]);
+  await reserveHere(b, ['10', '11', '12']);
+  await looks(a, '12', 'other');
+  await b.locator('.tray').getByRole('button', { name: 'Cancel' }).click();
+  await b.locator('dialog').getByRole('button', { name: 'Let them go' }).click();
+  await a.locator('.toast').getByText('3 numbers are free again').waitFor();
+  assert.equal(await a.locator('.toast').count(), 1);
+  await phase(b, 'none');
+  assert.equal(await b.locator('.toast').count(), 0, 'one’s own are no news');
+});
+
+journey('r15_the_overview_of_ten_thousand_stays_in_its_blocks', async ({ person, admin }) => {
+  const id = await openRaffle(admin, { numbers: 10_000 });
+  for (const viewport of [SMALL, { width: 768, height: 1024 }]) {
+    const ana = await person('ana', { viewport, language: 'es' });
+    const page = await ana.open(pathOf(id));
+    await live(page);
+    await page.getByRole('button', { name: 'Resumen' }).click();
+    await page.locator('tenure-grid .block').first().waitFor();
+    const out = await page.evaluate(() => [...document.querySelector('tenure-grid').shadowRoot.querySelectorAll('.block')].filter((block) => {
+      const box = block.getBoundingClientRect();
+      const range = document.createRange();
+      return [...block.childNodes].some((node) => {
+        range.selectNode(node);
+        // An element cuts what it has no room for.
+        const { left, right, width } = (node instanceof Element ? node : range).getBoundingClientRect();
+        return width > 1 && (left < box.left || right > box.right + 0.5);
+      });
+    }).length);
+    assert.equal(out, 0, `${viewport.width}: blocks that run over`);
+    await fits(page);
+  }
+});
 
 journey('a_cell_looks_as_the_legend_says', async ({ person, admin }) => {
   const id = await openRaffle(admin);
@@ -258,6 +345,32 @@ journey('r14_a_cut_network_is_said_and_loses_no_update', async ({ person, admin 
   await looks(page, '50', 'other');
   await note(page, 'Somebody was faster: 50.');
   assert.equal(await page.locator('tenure-grid[uncertain]').count(), 0);
+});
+
+journey('r14_without_a_connection_nothing_is_claimed_and_nothing_can_be_done', async ({ person, admin }) => {
+  const id = await openRaffle(admin);
+  const ana = await person('ana');
+  const hold = await sockets(ana);
+  const page = await ana.open(pathOf(id));
+  await live(page);
+  await reserveHere(page, ['50', '51']);
+  const tray = page.locator('.tray');
+  await tray.getByText('2 numbers are kept for you').waitFor();
+  ana.expect(/ERR_INTERNET_DISCONNECTED|WebSocket|Failed to load/);
+  hold.isCut = true;
+  await ana.context.setOffline(true);
+  for (const socket of hold.open) await socket.close();
+  await page.locator('tenure-grid[uncertain]').waitFor();
+  await tray.locator('tenure-lock[state=uncertain]').getByText('No connection: can’t tell').waitFor();
+  assert.equal(await tray.getByText('kept for you').count(), 0, 'nobody knows whether they are');
+  for (const name of ['PAY NOW', 'Cancel']) assert.ok(await tray.getByRole('button', { name }).isDisabled(), name);
+  assert.equal(await cell(page, '50').evaluate((one) => getComputedStyle(one).opacity), '1', 'it can be read');
+  await axe(page);
+  hold.isCut = false;
+  await ana.context.setOffline(false);
+  await tray.getByText('2 numbers are kept for you').waitFor();
+  await tray.getByRole('button', { name: 'PAY NOW' }).click();
+  await phase(page, 'checkout');
 });
 
 journey('r14_where_sockets_are_blocked_it_still_follows', async ({ person, admin }) => {

@@ -118,14 +118,22 @@ journey('r19_a_transfer_is_told_approved_and_seen_at_once', async ({ person, adm
   await reserveHere(a, ['33', '34']);
   await main(a).click();
   await phase(a, 'checkout');
+  await a.getByText('Transfer from your phone').waitFor();
+  assert.equal(await a.getByText('Transferencia').count(), 0, 'said once, in the page’s language');
   await a.getByText('SINPE Móvil').click();
   await main(a).click();
   await a.getByText('1. Send the money').waitFor();
   await a.getByRole('button', { name: 'Copy: Exactly' }).click();
   await a.getByText('Copied', { exact: true }).waitFor();
   assert.equal(await a.evaluate(() => navigator.clipboard.readText()), '2000.00');
+  // What is missing is said here, in the page's language, and where it is.
+  await a.getByRole('button', { name: 'I have sent it' }).click();
+  await a.getByText('Fill in: Reference of the transfer').waitFor();
+  const reference = a.getByLabel('Reference of the transfer');
+  assert.ok(await reference.evaluate((field) => field === document.activeElement && field.getAttribute('aria-invalid') === 'true'
+    && document.getElementById(field.getAttribute('aria-describedby'))?.textContent.startsWith('Fill in')));
   ana.expect(/422/);
-  await a.getByLabel('Reference of the transfer').fill('!!!!!!');
+  await reference.fill('!!!!!!');
   await a.getByLabel('Phone that you sent it from').fill('8888-3333');
   await a.getByRole('button', { name: 'I have sent it' }).click();
   await a.getByText('A reference has 6 to 40 letters and digits.').waitFor();
