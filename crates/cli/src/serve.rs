@@ -103,7 +103,18 @@ impl Settings {
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         let config = Config::load(&flags, environment).map_err(|errors| sentence(&errors))?;
         let mut errors = config.check();
-        if errors.is_empty() { Ok(config) } else { Err(sentence(&std::mem::take(&mut errors)).into()) }
+        let addresses =
+            [("database_url", &config.database_url), ("database_direct_url", &config.database_direct_url)];
+        for (key, address) in addresses {
+            let Some(address) = address.as_ref().filter(|_| errors.iter().all(|error| error.key != key))
+            else {
+                continue;
+            };
+            if let Err(error) = Postgres::check_address(address.expose()) {
+                errors.push(ConfigError { key: key.to_owned(), reason: error.to_string(), source: None });
+            }
+        }
+        if errors.is_empty() { Ok(config) } else { Err(sentence(&errors).into()) }
     }
 }
 

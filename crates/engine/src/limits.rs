@@ -23,6 +23,9 @@ pub(crate) const FEED_PAGE_MAX: usize = 512;
 /// While claims are active, the time is committed at least this often: after a crash a claim gets back
 /// the time since the last commit, so this bounds how much too long it can live.
 pub const MARK_MS: i64 = 5_000;
+/// Data whose newest time is further ahead of the clock than this is told of at the start: a clock that is slewed, or a
+/// restart within a moment, is not.
+pub(crate) const AHEAD_TOLD_MS: i64 = 60_000;
 /// Collections that are told of a pause in one commit: some 300 bytes each at the most.
 pub(crate) const RESUME_MAX: usize = 50_000;
 /// After the store refused for want of room or because it is away, overdue timers wait this long: a loop

@@ -13,7 +13,7 @@ use tenure_store::{Batch, Done, Error, Store, View};
 
 use crate::decided::{Decided, Flight};
 use crate::feed::Feed;
-use crate::limits::{AHEAD_MS, CONFLICTS_MAX, DUE_MAX, MARK_MS, RETRY_MS, TOLD_AGAIN_MS};
+use crate::limits::{AHEAD_MS, AHEAD_TOLD_MS, CONFLICTS_MAX, DUE_MAX, MARK_MS, RETRY_MS, TOLD_AGAIN_MS};
 use crate::overlay::{Beneath, Changes, Overlay};
 use crate::planted::{Bug, Planted};
 use crate::round::Round;
@@ -116,6 +116,14 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             None if planted.is(Bug::TimeRunsBack) => 0,
             None => (high_water_ms - clock_ms).max(0),
         };
+        if own_ms.is_none() && offset_ms >= AHEAD_TOLD_MS {
+            let ahead_s = offset_ms / 1_000;
+            tracing::error!(
+                ahead_s,
+                "the newest time in the data lies ahead of this machine's clock, and time goes on from there: was the \
+                 clock wrong then, or is it now?"
+            );
+        }
         let now_ms = clock_ms + offset_ms;
         let timers = if store.is_shared() { Timers::told() } else { Timers::default() };
         let (changes, beneath, waiters) = (Changes::default(), Changes::default(), Arc::default());

@@ -135,7 +135,11 @@ fn what_is_wrong_is_said_with_its_place() {
     assert_eq!(code(&check), 1);
     assert!(said.contains("lissen") && said.contains("did you mean listen?"), "{said}");
     for (flag, url, says) in [
-        ("--database-url", "postgres://127.0.0.1:1/tenure", "cannot be reached"),
+        (
+            "--database-url",
+            "postgres://127.0.0.1:1/tenure",
+            "cannot be reached: the database 127.0.0.1:1/tenure: ",
+        ),
         ("--redis", "redis://127.0.0.1:1", "set database_url too"),
     ] {
         let served = serve(folder.path())
@@ -146,6 +150,17 @@ fn what_is_wrong_is_said_with_its_place() {
         assert_eq!(code(&served), 1);
         assert!(text(&served.stderr).contains(says), "{}", text(&served.stderr));
     }
+    let wrong =
+        "admin_key = \"too short\"\ndatabase_url = \"postgres://u:hidden@host:badport/x\"\nsecret = \"";
+    std::fs::write(&file, format!("{wrong}{}\"\n", "s".repeat(64))).expect("written");
+    let check = tenure().args(["config", "check", "--config"]).arg(&file).output().expect("runs");
+    let said = text(&check.stderr);
+    assert_eq!(code(&check), 1);
+    assert!(
+        said.contains("admin_key: must be 16") && said.contains("database_url: the database's"),
+        "{said}"
+    );
+    assert!(!said.contains("hidden") && !said.contains("too short"), "{said}");
     let usage = tenure().args(["serve", "--lissen", "x"]).output().expect("runs");
     assert_eq!(code(&usage), 64);
 }

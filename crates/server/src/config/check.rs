@@ -10,7 +10,9 @@ use tenure_redis::{Address, Redis};
 use super::{Config, ConfigError};
 use crate::access::Group;
 use crate::gateway::{PowerTranz, PowerTranzSettings};
-use crate::identity::{Algorithm, JwtSettings, Secret, ServerSecret, SessionTimes, Settings, demo_people};
+use crate::identity::{
+    Algorithm, JwtSettings, Secret, ServerSecret, SessionTimes, Settings, demo_people, wrong_with_own,
+};
 use crate::net::Network;
 use crate::rate::Rate;
 use crate::runner::{HttpRunner, RunnerSettings};
@@ -24,6 +26,9 @@ impl Config {
         self.check_stores(&mut wrong);
         self.check_numbers(&mut wrong);
         self.check_network(&mut wrong);
+        if let Some(reason) = self.admin_key.as_ref().and_then(wrong_with_own) {
+            wrong("admin_key", &reason);
+        }
         if let Err(error) = crate::log::filter(&self.log.level) {
             wrong("log.level", &error);
         }

@@ -258,7 +258,10 @@ impl Identity {
         let new = NewKey { name: Arc::from("first key"), subject, role: Role::Admin, kinds: None };
         let is_own = own.is_some();
         let secret = match own {
-            Some(secret) => checked_own(secret)?,
+            Some(secret) => match wrong_with_own(&secret) {
+                Some(reason) => return Err(Error(format!("admin_key: {reason}"))),
+                None => secret,
+            },
             None => Secret::of_bytes(Use::ApiKey, self.secret().derive("first key", &[&head.hash.0])),
         };
         match self.keep_key(&Principal::system(), new, secret, None).await {
@@ -280,19 +283,17 @@ impl Identity {
     }
 }
 
-/// A key that the operator chose need not have Tenure's form, but it must be hard to guess.
-fn checked_own(secret: Secret) -> Result<Secret, Error> {
+/// What is wrong with a key that the operator chose. It need not have Tenure's form, but it must be hard to guess.
+pub(crate) fn wrong_with_own(secret: &Secret) -> Option<String> {
     let text = secret.expose();
     if secret.is_mistyped_key() && text.len() == Secret::of_bytes(Use::ApiKey, [0; 32]).expose().len() {
-        return Err(Error("TENURE_ADMIN_KEY: its checksum is wrong; is it mistyped?".to_owned()));
+        return Some("its checksum is wrong; is it mistyped?".to_owned());
     }
-    if text.len() < OWN_KEY_BYTES_MIN || text.len() > 256 || !text.bytes().all(|byte| byte.is_ascii_graphic())
-    {
-        return Err(Error(format!(
-            "TENURE_ADMIN_KEY: must be {OWN_KEY_BYTES_MIN} to 256 visible characters without spaces"
-        )));
+    let is_good = (OWN_KEY_BYTES_MIN..=256).contains(&text.len());
+    if is_good && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return None;
     }
-    Ok(secret)
+    Some(format!("must be {OWN_KEY_BYTES_MIN} to 256 visible characters without spaces"))
 }
 
 pub(super) fn no_randomness(error: getrandom::Error) -> Problem {

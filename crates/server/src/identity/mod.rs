@@ -30,7 +30,7 @@ use tokio::task::JoinHandle;
 
 pub use cookie::CSRF_HEADER;
 pub use jwt::{Algorithm, JwtSettings};
-pub(crate) use keys::KeyChange;
+pub(crate) use keys::{KeyChange, wrong_with_own};
 pub use keys::{MadeKey, NewKey};
 pub(crate) use secret::MASK;
 pub use secret::{Secret, ServerSecret};

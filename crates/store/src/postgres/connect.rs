@@ -123,8 +123,8 @@ impl Link {
         let connected = tokio::time::timeout(limit, place.config.connect(tls)).await;
         match connected {
             Ok(Ok(pair)) => Ok(pair),
-            Ok(Err(error)) => Err(away(&error)),
-            Err(_) => Err(Error::Away { detail: "it did not answer in time".to_owned() }),
+            Ok(Err(error)) => Err(at(place, &words(&error))),
+            Err(_) => Err(at(place, "it did not answer in time")),
         }
     }
 
@@ -247,11 +247,24 @@ pub(super) fn is_certain(error: &tokio_postgres::Error) -> bool {
 }
 
 pub(super) fn away(error: &tokio_postgres::Error) -> Error {
+    Error::Away { detail: words(error) }
+}
+
+/// Which one, for whoever mistyped it.
+fn at(place: &Place, why: &str) -> Error {
+    Error::Away { detail: format!("{}: {why}", label(&place.config)) }
+}
+
+fn words(error: &tokio_postgres::Error) -> String {
     use std::error::Error as _;
-    let detail = match (error.as_db_error(), error.source()) {
+    match (error.as_db_error(), error.source()) {
         (Some(found), _) => found.message().to_owned(),
         (None, Some(source)) => format!("{error}: {source}"),
         (None, None) => error.to_string(),
-    };
-    Error::Away { detail }
+    }
+}
+
+/// Whether an address can be read, without asking anybody.
+pub(super) fn check_address(url: &str) -> Result<(), Error> {
+    Place::new(url, &Options::default()).map(drop)
 }

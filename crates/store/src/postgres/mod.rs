@@ -199,6 +199,11 @@ pub(crate) struct Shared {
 }
 
 impl Postgres {
+    /// Whether an address can be read. Asks nobody.
+    pub fn check_address(url: &str) -> Result<(), Error> {
+        connect::check_address(url)
+    }
+
     /// Connects, brings the tables up to date and looks whether the database keeps what it confirms.
     pub fn open(url: &str, options: &Options) -> Result<Self, Error> {
         let link = Link::new(url, options)?;
