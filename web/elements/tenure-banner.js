@@ -1,9 +1,9 @@
-// <tenure-banner>: what stands above the work when something is the matter with the claim.
+// <tenure-banner>: what stands above the work: how long it is ours, or what is the matter with the claim.
 //
-//   state       none | readonly | lost | uncertain | idle | nudged
-//   holder      who has it (readonly, lost) or who asks (nudged)      since    since when (readonly)
+//   state       none | mine | readonly | lost | uncertain | idle | nudged
+//   holder      who has it (readonly, lost) or who asks (nudged)      since    since when (mine, readonly)
 //   reason      how it was lost: expired, idle, taken_over, …         note     the words with it
-//   by          who did that                                         expires-at  until when (idle)
+//   by          who did that                                         expires-at  until when (mine, idle)
 //   message     what is asked (nudged)                               requested   has been asked already (readonly)
 //
 // Events: tenure-retry, tenure-request-release, tenure-stay, tenure-release, tenure-dismiss.
@@ -13,7 +13,7 @@ import { formatLeft, formatMoment, formatTime } from '../i18n/format.js';
 import { t } from '../i18n/index.js';
 import { css, define, make, setAttribute, TenureElement, write } from './base.js';
 import { now, onTick } from './clock.js';
-import { icon } from './icons.js';
+import { icon, pie, setPie } from './icons.js';
 
 /** @typedef {import('../i18n/index.js').Key} Key */
 
@@ -45,9 +45,14 @@ const SHEET = css`
     --_line: var(--tenure-unsure); --_fill: var(--tenure-unsure-soft); --_ink: var(--tenure-unsure-ink);
     border-style: dotted; border-inline-start-style: dotted;
   }
-  [data-look=idle] { --_line: var(--tenure-urgent); --_fill: var(--tenure-urgent-soft); --_ink: var(--tenure-urgent-ink); }
-  [data-look=nudged] { --_line: var(--tenure-accent); --_fill: var(--tenure-accent-soft); --_ink: var(--tenure-accent-ink); }
+  [data-look=urgent], [data-look=idle] { --_line: var(--tenure-urgent); --_fill: var(--tenure-urgent-soft); --_ink: var(--tenure-urgent-ink); }
+  [data-look=mine], [data-look=nudged] { --_line: var(--tenure-accent); --_fill: var(--tenure-accent-soft); --_ink: var(--tenure-accent-ink); }
   [part=banner] { --_fill-solid: var(--_fill); }
+  /* All is well: one line, and only as high as it must be. */
+  [data-look=mine], [data-look=urgent] { padding-block: var(--tenure-2); }
+  :is([data-look=mine], [data-look=urgent]) svg { align-self: center; margin: 0; }
+  :is([data-look=mine], [data-look=urgent]) [part=title] { font-size: var(--tenure-text-s); font-variant-numeric: tabular-nums; }
+  [part=text]:empty { display: none; }
   @keyframes arrive { from { opacity: 0; transform: translateY(-4px); } }
   @media (max-width: 40rem) {
     [part=banner] { grid-template-columns: auto 1fr; padding: var(--tenure-3); }
@@ -56,6 +61,9 @@ const SHEET = css`
   }
   @media (prefers-reduced-motion: reduce) { [part=banner] { animation: none; } }
 `;
+
+/** From here on the time left presses, as it does on a badge. */
+const URGENT_MS = 120_000;
 
 /** @type {Record<string, Key>} */
 const LOST = {
@@ -101,9 +109,7 @@ export class TenureBanner extends TenureElement {
       this.#actions.append(button);
     }
     this.#actions.append(this.#asked, this.#slot);
-    this.#slot.addEventListener('slotchange', () => {
-      this.#actions.classList.toggle('slotted', this.#slot.assignedNodes().length > 0);
-    });
+    this.#slot.addEventListener('slotchange', () => this.#drawSlot());
     this.root.append(this.#banner);
   }
 
@@ -120,22 +126,32 @@ export class TenureBanner extends TenureElement {
       delete this.#banner.dataset.look;
       return;
     }
-    if (this.#banner.dataset.look !== state) {
-      this.#banner.dataset.look = state;
-      this.#banner.querySelector('svg')?.remove();
-      this.#banner.prepend(icon(state, 20));
-      // Losing a lock interrupts; the rest can wait for a pause.
-      this.#banner.setAttribute('role', state === 'lost' ? 'alert' : 'status');
-    }
+    if (state !== 'mine') this.#look(state);
+    // Losing a lock interrupts; the rest can wait for a pause; that all is well need not be said every second.
+    setAttribute(this.#banner, 'role', state === 'lost' ? 'alert' : state !== 'mine' && 'status');
     const isRequested = this.hasAttribute('requested');
     for (const [name, of, key] of ACTIONS) {
       const button = /** @type {HTMLButtonElement} */ (this.#buttons.get(name));
       button.hidden = of !== state || (name === 'tenure-request-release' && isRequested);
       write(button, t(key));
     }
+    this.#drawSlot();
     this.#asked.hidden = state !== 'readonly' || !isRequested;
     write(this.#asked, t('banner.requested', { name: this.text('holder') }));
     this.#say(state);
+  }
+
+  /** What is slotted and hidden takes no room. */
+  #drawSlot() {
+    this.#actions.classList.toggle('slotted', this.#slot.assignedElements().some((element) => !(/** @type {HTMLElement} */ (element).hidden)));
+  }
+
+  /** @param {string} look */
+  #look(look) {
+    if (this.#banner.dataset.look === look) return;
+    this.#banner.dataset.look = look;
+    this.#banner.querySelector('svg')?.remove();
+    this.#banner.prepend(look === 'urgent' ? pie(20) : icon(look, 20));
   }
 
   /** @param {string} state */
@@ -144,6 +160,21 @@ export class TenureBanner extends TenureElement {
     const since = this.text('since');
     setAttribute(this.#title, 'title', since && formatMoment(since, this.language));
     switch (state) {
+      case 'mine': {
+        const expiresAt = Date.parse(this.text('expires-at'));
+        const mine = since ? t('lock.mine', { time: formatTime(since, now(), this.language) }) : t('lock.mine.plain');
+        write(this.#text, '');
+        this.#stop = onTick((at) => {
+          const leftMs = expiresAt - at;
+          const isUrgent = leftMs < URGENT_MS;
+          this.#look(isUrgent ? 'urgent' : 'mine');
+          const svg = this.#banner.querySelector('svg');
+          if (svg && isUrgent) setPie(svg, leftMs / URGENT_MS);
+          write(this.#title, Number.isFinite(leftMs) ? `${mine} · ${t('lock.left', { time: formatLeft(leftMs) })}` : mine);
+          return leftMs > 0 ? ((leftMs - 1) % 1000) + 1 : undefined;
+        });
+        return undefined;
+      }
       case 'readonly':
         write(this.#title, t('lock.other', { name, time: formatTime(since, now(), this.language) }));
         return write(this.#text, t('banner.readonly'));

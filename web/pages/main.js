@@ -61,7 +61,10 @@ async function show() {
   const mine = turn;
   place?.leave();
   // A question belongs to the page that asked it.
-  for (const dialog of document.querySelectorAll('dialog')) if (dialog.open) dialog.close('');
+  for (const dialog of document.querySelectorAll('dialog')) {
+    dialog.dataset.left = '';
+    if (dialog.open) dialog.close('');
+  }
   const { pathname: path, search } = location;
   const query = new URLSearchParams(search);
   const waiting = setTimeout(() => { if (mine === turn) fill(shell.main, skeleton()); }, SKELETON_AFTER_MS);
@@ -108,9 +111,21 @@ function missing(at) {
     h('p', {}, h('a', { class: 'button primary', href: '/app/' }, t('page.home'))));
 }
 
+/** The nearest list above a page. @param {string} path @returns {string} */
+function above(path) {
+  const up = path.slice(0, path.lastIndexOf('/'));
+  return up.length <= '/app'.length ? '/app/' : find(up) ? up : above(up);
+}
+
 /** @param {unknown} error */
 function broken(error) {
   console.warn(error);
+  // Asking again would not help: what is not there is not there.
+  if (error instanceof Refused && error.status === 404) {
+    const list = above(location.pathname);
+    return h('section', { class: 'empty stack' }, h('h1', {}, t('page.missing')), h('p', {}, t('page.missing.next')),
+      h('p', {}, h('a', { class: 'button primary', href: list }, list === '/app/' ? t('page.home') : t('page.list'))));
+  }
   return h('section', { class: 'empty stack' }, h('h1', {}, t('page.broken')), h('p', {}, say(error)),
     h('p', {}, h('button', { class: 'button primary', type: 'button', onclick: () => { void show(); } }, t('page.retry'))));
 }

@@ -193,6 +193,8 @@ function allPayments(place) {
       });
       const n = rowsOf(/** @type {{states: string[]}} */ (GROUPS.review).states).length;
       write(waiting, n > 0 ? t('admin.pay.waiting', { n }) : t('admin.pay.none.review'));
+      // The empty list says it, in larger letters.
+      waiting.classList.toggle('unseen', n === 0 && shown === 'review');
       keyed(list, rows, ({ id }) => id, (payment) => {
         const card = new PaymentCard(place, payment, changed);
         cards.set(payment.id, card);

@@ -6,6 +6,7 @@ import { freshly } from '../lib/fresh.js';
 import { CURRENCIES, money } from '../lib/money.js';
 import { toast, trying } from '../lib/notice.js';
 import { clockTime } from '../lib/times.js';
+import { charts, SALES } from '../console/charts.js';
 import { AmountField } from './amount.js';
 import { drawProgress, progress } from './counts.js';
 import { office } from './frame.js';
@@ -174,6 +175,6 @@ export default function rafflesPage(place) {
     follow();
     place.every(LOOK_EVERY_MS, freshly(place, async () => { await load(); if (!place.isLeft) { follow(); draw(); } }));
     place.onLanguage(draw);
-    fill(body, h('div', { class: 'row' }, open), form, list, none);
+    fill(body, h('div', { class: 'row' }, open), form, charts(place, SALES), list, none);
   });
 }

@@ -1,4 +1,5 @@
-// Five small pictures of the last minutes: claims, refusals, commit time, sockets, and how many of those who reserve pay.
+// Small pictures of the last minutes: claims, refusals, commit time and sockets for the console; how many of those who
+// reserve pay for the raffle office.
 
 import { formatNumber } from '../../i18n/format.js';
 import { language, t } from '../../i18n/index.js';
@@ -25,11 +26,15 @@ const percent = (n) => new Intl.NumberFormat(language(), { style: 'percent', max
 /** @typedef {{key: Key, points: () => Point[], say: (n: number) => string, least: number, note?: () => string, none?: Key}} Chart */
 
 /** @type {Chart[]} */
-const CHARTS = [
+const MACHINE = [
   { key: 'console.chart.claims', points: () => gauge('tenure_active_claims'), say: short, least: 4 },
   { key: 'console.chart.refusals', points: () => perMinute('tenure_refusals_total'), say: (n) => t('console.per_minute', { n: short(n) }), least: 4 },
   { key: 'console.chart.commit', points: () => meanMs('tenure_commit_seconds'), say: (n) => t('console.ms', { n: short(n) }), least: 5 },
   { key: 'console.chart.sockets', points: () => gauge('tenure_sockets'), say: short, least: 4 },
+];
+
+/** @type {Chart[]} */
+export const SALES = [
   {
     key: 'console.chart.conversion', points: conversion, say: percent, least: 1, none: 'console.chart.conversion.none',
     note: () => t('console.chart.paid', { paid: short(latest(RESERVATIONS.paid)), all: short(latest(RESERVATIONS.reserved)) }),
@@ -75,9 +80,9 @@ function card({ key, points, say, least, note, none }) {
   return { element: h('div', { class: 'card chart' }, name, h('div', { class: 'row apart' }, figure, most), svg), draw };
 }
 
-/** @param {import('../lib/place.js').Place} place */
-export function charts(place) {
-  const cards = CHARTS.map(card);
+/** @param {import('../lib/place.js').Place} place @param {Chart[]} [which] */
+export function charts(place, which = MACHINE) {
+  const cards = which.map(card);
   const draw = () => cards.forEach((one) => one.draw());
   let isAsking = false;
   const ask = async () => {

@@ -25,7 +25,8 @@ export default function itemPage(place) {
   const collection = `${kind}/${name}`;
   const path = `/v1/collections/${encodeURIComponent(kind)}/${encodeURIComponent(name)}/items/${encodeURIComponent(item)}`;
 
-  return frame(place, () => item, async (body) => {
+  // A number alone says little: 5 of what?
+  return frame(place, () => `${collection} / ${item}`, async (body) => {
     /** @type {any} */
     let explained;
     /** @type {any} */
@@ -48,7 +49,6 @@ export default function itemPage(place) {
     const table = eventsTable({ about: false });
     const noEvents = h('p', { class: 'soft' });
     const older = h('button', { class: 'button', type: 'button', onclick: () => trying(older, more) });
-    const where = h('span', { class: 'soft' });
     const logged = h('a', { href: `/app/console/audit?${new URLSearchParams({ collection, item })}`, class: 'small-text' });
 
     /** @param {string} [cursor] */
@@ -101,7 +101,6 @@ export default function itemPage(place) {
     function draw() {
       const { claim, holder } = explained;
       const isMine = holder && holder.id === place.session.person?.id;
-      write(where, collection);
       write(logged, t('explain.logged'));
       write(heading, t('explain.title'));
       set(badge, 'state', holder ? (isMine ? 'mine' : 'other') : explained.refusal?.code === 'finished' ? 'done' : 'free');
@@ -152,7 +151,7 @@ export default function itemPage(place) {
     place.onLeave(chart.start());
     // Heartbeats are not events; the time left would be as old as the last one.
     place.every(5_000, again);
-    fill(body, h('p', { class: 'row' }, where, logged), h('div', { class: 'item-page' }, box, h('div', { class: 'stack' }, chart.element,
+    fill(body, h('p', { class: 'row' }, logged), h('div', { class: 'item-page' }, box, h('div', { class: 'stack' }, chart.element,
       h('section', { class: 'stack' }, eventsHeading, noEvents, table.element, h('div', { class: 'row' }, older)))));
   });
 }

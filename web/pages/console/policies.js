@@ -30,6 +30,14 @@ export default function policiesPage(place) {
       draw();
     }
 
+    /** It is read from its beginning. */
+    function begin() {
+      const text = list.querySelector('textarea');
+      text?.setSelectionRange(0, 0);
+      text?.focus({ preventScroll: true });
+      text?.closest('section')?.scrollIntoView({ block: 'nearest' });
+    }
+
     /** @param {any} policy @returns {[string, string][]} */
     function facts(policy) {
       const yes = (/** @type {boolean} */ is) => (is ? t('policies.yes') : t('policies.no'));
@@ -94,7 +102,7 @@ export default function policiesPage(place) {
         return h('section', { class: `card stack${isOpen ? ' editing' : ''}` },
           h('div', { class: 'row apart' }, h('h2', {}, kind), h('span', { class: `tag ${source === 'preset' ? '' : 'busy'}` }, source === 'preset' ? t('policies.preset') : t('policies.set'))),
           isOpen ? editor(one) : h('dl', { class: 'facts' }, facts(policy).map(([term, value]) => h('div', {}, h('dt', {}, term), h('dd', { class: 'figures' }, value)))),
-          !isOpen && h('div', { class: 'row' }, h('button', { class: 'button', type: 'button', 'aria-label': t('policies.edit.kind', { kind }), onclick: () => { edit(kind); list.querySelector('textarea')?.focus(); } }, t('policies.edit'))));
+          !isOpen && h('div', { class: 'row' }, h('button', { class: 'button', type: 'button', 'aria-label': t('policies.edit.kind', { kind }), onclick: () => { edit(kind); begin(); } }, t('policies.edit'))));
       }));
     }
 

@@ -5,21 +5,19 @@ import { t } from '../../i18n/index.js';
 import { Refused } from '../../sdk/tenure.js';
 import { fill, h, keyed, set, write } from '../lib/dom.js';
 import { freshly } from '../lib/fresh.js';
-import { complain, toast, trying } from '../lib/notice.js';
+import { ask, complain, toast, trying } from '../lib/notice.js';
 import { style } from '../lib/style.js';
 import { askWhich } from './conflict.js';
 import { lockBar } from './lock-bar.js';
 import { ImageLock } from './lock.js';
 import { annotationsPanel, CLASSES } from './panel.js';
-import { Saving } from './saving.js';
+import { LOCK_REFUSALS, Saving } from './saving.js';
 import { all, imageCard, STATUSES, statusLook, statusWords } from './shared.js';
 import { Stage } from './stage.js';
 import { toolbar, toolOf, zoomBar } from './toolbar.js';
 
 /** The class that was drawn last, for the next. */
 const CLASS = 'tenure.labels.class';
-/** Refusals after which the lock is in doubt. */
-const DOUBTS = ['held', 'not_held', 'lost', 'stale_token'];
 
 /** @param {import('../lib/place.js').Place} place */
 export default async function canvasPage(place) {
@@ -49,11 +47,11 @@ export default async function canvasPage(place) {
   if (trouble) complain(trouble);
 
   const saving = new Saving({
-    place, path, annotations, token: () => lock.token,
+    place, path, annotations, token: () => lock.token, me: place.session.person,
     ask: (mine, theirs, version) => askWhich({ mine, theirs, base: version, image: { width: image.width, height: image.height, url: image.file_url } }),
   });
-  /** Its author and the project's owner. @param {any} one */
-  const canEdit = (one) => lock.canWrite && (one.author.id === me || project.owner.id === me);
+  /** Its author and the project's owner, once it is saved. @param {any} one */
+  const canEdit = (one) => lock.canWrite && one.version > 0 && (one.author.id === me || project.owner.id === me);
   const stage = new Stage({ width: image.width, height: image.height, url: image.file_url }, {
     onDraw: (geometry) => { void saving.add({ geometry, class_id: className }).then((id) => { if (saving.find(id)) choose(id); }); },
     onChange: (id, geometry, from) => saving.change(id, { geometry }, from),
@@ -72,6 +70,7 @@ export default async function canvasPage(place) {
   const status = h('select', { class: 'small', onchange: () => trying(null, setStatus) });
   const statusTag = h('span', { class: 'tag' });
   const saved = h('p', { class: 'soft small-text', role: 'status' });
+  const save = h('button', { class: 'button', type: 'button', hidden: true, onclick: () => trying(save, saveAgain) });
   const noFile = h('p', { class: 'soft small-text' });
   const classes = h('datalist', { id: CLASSES });
   const strip = h('nav', { class: 'strip' });
@@ -79,10 +78,10 @@ export default async function canvasPage(place) {
   set(stage.element, 'aria-describedby', 'stage-keys');
   const page = h('section', { class: 'stack labels canvas-page' },
     h('div', { class: 'row apart canvas-head' },
-      h('div', { class: 'names' }, h('a', { href: `/app/labels/${encodeURIComponent(projectId)}`, class: 'back' }, project.name), h('h1', {}, image.name)),
-      h('div', { class: 'row' }, bar.badge, statusTag, status)),
+      h('div', { class: 'names' }, h('a', { href: `/app/labels/${encodeURIComponent(projectId)}`, class: 'back' }, project.name), h('h1', { title: image.name }, image.name)),
+      h('div', { class: 'row who-has' }, bar.badge, h('span', { class: 'status' }, statusTag, status))),
     bar.notices,
-    h('div', { class: 'canvas' }, strip, h('div', { class: 'middle' }, tools.element, stage.element, h('div', { class: 'row apart' }, zoom.element, noFile, saved)), panel.element), classes);
+    h('div', { class: 'canvas' }, strip, h('div', { class: 'middle' }, tools.element, stage.element, h('div', { class: 'row apart' }, zoom.element, noFile, h('div', { class: 'row saving' }, saved, save))), panel.element), classes);
 
   // ---- what one does --------------------------------------------------------------------------------------
 
@@ -132,11 +131,29 @@ export default async function canvasPage(place) {
     }
   }
 
+  /** The lock first: without it nothing is saved. */
+  async function saveAgain() {
+    if (lock.state === 'uncertain') await lock.check();
+    saving.retry();
+    await saving.settled();
+  }
+
   function lockChanged() {
-    if (!lock.canWrite && stage.tool !== 'select') stage.use('select');
+    // In doubt what is half drawn stays: it may well be ours in a moment.
+    if (!lock.canWrite && lock.state !== 'uncertain' && stage.tool !== 'select') stage.use('select');
     // What happened while it was another's.
     if (lock.state === 'mine') again();
+    // Also when it is lost: what was heard before is saved, and only that.
+    if (lock.state === 'mine' || lock.state === 'lost') saving.retry();
     draw();
+  }
+
+  function drawSaved() {
+    const { unsaved } = saving;
+    write(saved, unsaved > 0 ? t('labels.unsaved', { n: unsaved }) : saving.pending > 0 ? t('labels.saving') : lock.canWrite ? t('labels.saved') : '');
+    saved.classList.toggle('unsaved', unsaved > 0);
+    save.hidden = unsaved === 0 || !lock.isKept;
+    write(save, t('labels.unsaved.retry'));
   }
 
   // ---- what is seen ---------------------------------------------------------------------------------------
@@ -144,6 +161,7 @@ export default async function canvasPage(place) {
   /** Of this image the lock itself knows best. @param {import('./shared.js').Lock} listed */
   function shownLock(listed) {
     if (lock.state === 'mine') return { ...listed, mine: true, locked_by: place.session.person, locked_at: lock.since };
+    if (lock.state === 'uncertain') return { ...listed, isUncertain: true };
     return lock.state === 'free' ? { ...listed, mine: false, locked_by: null, locked_at: null } : listed;
   }
 
@@ -178,6 +196,7 @@ export default async function canvasPage(place) {
     set(stage.element, 'aria-label', t('labels.stage', { name: image.name }));
     set(strip, 'aria-label', t('labels.strip'));
     page.classList.toggle('read-only', !canWrite);
+    set(page, 'data-mode', lock.state);
     bar.draw({ mayWork, isArchived: image.status === 'archived' });
     tools.element.hidden = !canWrite;
     tools.draw({ tool: stage.tool, name: className, canUndo: saving.canUndo, canRedo: saving.canRedo });
@@ -187,7 +206,7 @@ export default async function canvasPage(place) {
     drawClasses();
     noFile.hidden = Boolean(image.file_url);
     write(noFile, t('labels.no_file'));
-    write(saved, saving.pending > 0 ? t('labels.saving') : canWrite ? t('labels.saved') : '');
+    drawSaved();
     keyed(strip, images, ({ id }) => id, card.make, (one, row) => card.draw(one, row.id === imageId ? { ...row, lock: shownLock(row.lock) } : row, row.id === imageId));
     stage.show(saving.annotations);
   }
@@ -198,8 +217,9 @@ export default async function canvasPage(place) {
   saving.on('settled', () => again());
   saving.on('failed', ({ error }) => {
     complain(error);
-    if (error instanceof Refused && DOUBTS.includes(error.code)) void lock.check();
+    if (error instanceof Refused && LOCK_REFUSALS.includes(error.code)) void lock.check();
   });
+  saving.on('stalled', () => lock.doubt());
   again = freshly(place, async () => {
     const [fresh, many] = await Promise.all([place.get(path), isStripDue ? all(place, `${base}/images`, 'images') : images, saving.reload((id) => stage.isBusy(id))]);
     isStripDue = false;
@@ -223,9 +243,30 @@ export default async function canvasPage(place) {
     event.preventDefault();
   }
 
+  /** Leaving throws away what is not saved. @param {BeforeUnloadEvent} event */
+  function unloading(event) {
+    if (saving.unsaved > 0) event.preventDefault();
+  }
+
+  /** The same for a link to another page. @param {MouseEvent} event */
+  async function leaving(event) {
+    const link = /** @type {Element} */ (event.target).closest?.('a[href]');
+    if (saving.unsaved === 0 || !(link instanceof HTMLAnchorElement) || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    const { pathname, search } = new URL(link.href);
+    const answer = await ask({
+      title: t('labels.leave.title'), body: [t('labels.unsaved', { n: saving.unsaved }), t('labels.leave.text')], answers: [{ label: t('labels.leave'), value: 'yes', kind: 'danger' }],
+    });
+    if (answer && !place.isLeft) place.go(pathname + search);
+  }
+
   addEventListener('keydown', shortcuts);
+  addEventListener('beforeunload', unloading);
+  document.addEventListener('click', leaving, true);
   place.onLeave(() => {
     removeEventListener('keydown', shortcuts);
+    removeEventListener('beforeunload', unloading);
+    document.removeEventListener('click', leaving, true);
     stage.close();
   });
   place.onLanguage(draw);

@@ -56,6 +56,8 @@ export async function askWhich({ mine, theirs, base, image }) {
       card(t('labels.conflict.mine'), mine, t('labels.conflict.base', { n: base })),
       card(t('labels.conflict.theirs'), theirs, t('labels.conflict.by', { n: theirs.version, name: theirs.updated_by.name, time: clockTime(theirs.updated_at) })))],
     answers: [{ label: t('labels.conflict.keep'), value: 'mine' }, { label: t('labels.conflict.refresh'), value: 'theirs', kind: 'primary' }],
+    // Putting it away would be throwing one of them away.
+    isFirm: true,
   });
   return answer === 'mine' ? 'mine' : 'theirs';
 }

@@ -69,6 +69,7 @@ export function lockBar({ place, lock, settled, onChange }) {
       badge.hidden = isArchived;
       set(badge, 'holder', isOpen ? lock.holder : claim?.holder.name);
       set(badge, 'since', isOpen ? lock.since : claim?.since);
+      set(badge, 'expires-at', isOpen && state === 'mine' ? lock.expiresAt : null);
       const isNudged = Boolean(nudge) && lock.canWrite;
       const look = isNudged ? 'nudged' : BANNERS[state] ?? 'none';
       set(banner, 'state', look);

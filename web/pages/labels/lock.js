@@ -101,8 +101,15 @@ export class ImageLock extends Emitter {
       if (error instanceof Refused && !error.isPassing) {
         const problem = /** @type {any} */ (error.problem);
         this.#lose({ reason: problem.reason ?? 'other', by: '', note: '' }, problem.holder?.name);
-      } else this.#plan(RETRY_MS);
+      } else this.doubt();
     }
+  }
+
+  /** A request got no answer: whether it is ours, nobody here knows before one does. */
+  doubt() {
+    if (this.#isClosed || !this.isKept) return;
+    if (this.state !== 'uncertain') this.#enter('uncertain', { since: this.since });
+    this.#plan(RETRY_MS);
   }
 
   async release() {
@@ -147,7 +154,7 @@ export class ImageLock extends Emitter {
       return;
     }
     // Who is not there need not keep it from the others.
-    if (!page.isVisible || (activity?.idleMs() ?? 0) > IDLE_MS) return this.#plan();
+    if (!page.isVisible || (this.state === 'mine' && (activity?.idleMs() ?? 0) > IDLE_MS)) return this.#plan();
     void this.check();
   }
 
@@ -172,7 +179,8 @@ export class ImageLock extends Emitter {
     const { claim } = this;
     const me = this.place.session.person?.id;
     if (this.isKept) {
-      if (!claim || claim.holder.id !== me) void this.check();
+      // In doubt, hearing from the server at all is the moment to ask.
+      if (this.state === 'uncertain' || !claim || claim.holder.id !== me) void this.check();
       return;
     }
     if (this.#isAsking || this.state === 'asking') return;

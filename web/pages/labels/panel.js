@@ -50,7 +50,7 @@ export function annotationsPanel({ onChoose, onClass, onDelete, notMine }) {
     paint(/** @type {HTMLElement} */ (button.firstElementChild), one.class_id);
     write(/** @type {Element} */ (button.querySelector('b')), one.class_id);
     const about = /** @type {Element} */ (button.lastElementChild);
-    write(about, t('labels.version', { n: one.version, name: one.updated_by.name }));
+    write(about, one.isUnsaved ? t('labels.unsaved.one') : t('labels.version', { n: one.version, name: one.updated_by.name }));
     set(about, 'title', formatTime(one.updated_at, now(), language()));
     edit.hidden = !isChosen || !canEdit;
     const field = /** @type {HTMLInputElement} */ (edit.firstElementChild);
@@ -58,7 +58,7 @@ export function annotationsPanel({ onChoose, onClass, onDelete, notMine }) {
     field.defaultValue = one.class_id;
     if (document.activeElement !== field) field.value = one.class_id;
     write(/** @type {Element} */ (edit.lastElementChild), t('labels.delete'));
-    why.hidden = !isChosen || canEdit || !canWrite;
+    why.hidden = !isChosen || canEdit || !canWrite || Boolean(one.isUnsaved);
     write(why, notMine(one));
   }
 
@@ -71,6 +71,7 @@ export function annotationsPanel({ onChoose, onClass, onDelete, notMine }) {
       none.hidden = annotations.length > 0;
       write(keys, canWrite ? t('labels.keys') : t('labels.keys.look'));
       keys.hidden = !canWrite && annotations.length === 0;
+      keys.classList.toggle('keys', canWrite);
       keyed(list, annotations, ({ id }) => id, make, (row, one) => drawRow(row, one, { isChosen: one.id === chosen, canWrite, canEdit: canEdit(one) }));
     },
   };

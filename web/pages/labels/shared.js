@@ -9,7 +9,7 @@ import { el, h, set, write } from '../lib/dom.js';
 
 /**
  * @typedef {import('../../i18n/index.js').Key} Key
- * @typedef {{state: string, locked_by: {id: string, name: string} | null, locked_at: string | null, expires_at: string | null, mine: boolean}} Lock
+ * @typedef {{state: string, locked_by: {id: string, name: string} | null, locked_at: string | null, expires_at: string | null, mine: boolean, isUncertain?: boolean}} Lock
  * @typedef {{id: string, project_id: string, name: string, status: string, width: number, height: number, annotations: number, file_url: string | null, thumbnail_url: string | null, lock: Lock, version: number, updated_at: string}} LabelImage
  */
 
@@ -29,10 +29,10 @@ export const statusLook = (status) => LOOKS[status] ?? '';
 export function drawLock(badge, lock, isShort) {
   const name = lock.locked_by?.name ?? '';
   const isOther = Boolean(lock.locked_by) && !lock.mine;
-  set(badge, 'state', lock.mine ? 'mine' : isOther ? 'other' : 'free');
+  set(badge, 'state', lock.isUncertain ? 'uncertain' : lock.mine ? 'mine' : isOther ? 'other' : 'free');
   set(badge, 'holder', name);
   set(badge, 'since', lock.locked_at);
-  set(badge, 'label', isOther ? (isShort ? name : t('lock.other', { name, time: lock.locked_at ? formatTime(lock.locked_at, now(), language()) : '' })) : lock.mine && isShort ? t('lock.mine.plain') : null);
+  set(badge, 'label', lock.isUncertain ? null : isOther ? (isShort ? name : t('lock.other', { name, time: lock.locked_at ? formatTime(lock.locked_at, now(), language()) : '' })) : lock.mine && isShort ? t('lock.mine.plain') : null);
 }
 
 /** @param {string} project @param {string} image */

@@ -9,7 +9,7 @@ import { paint } from './colours.js';
  * @typedef {import('./geometry.js').Geometry} Geometry
  * @typedef {import('./geometry.js').Spot} Spot
  * @typedef {'select' | 'rectangle' | 'polygon'} Tool
- * @typedef {{id: string, geometry: Geometry, class_id: string, version: number}} Shown
+ * @typedef {{id: string, geometry: Geometry, class_id: string, version: number, isUnsaved?: boolean}} Shown
  *
  * @typedef {object} Wishes
  * @property {(geometry: Geometry) => void} onDraw
@@ -160,7 +160,7 @@ export class Stage {
     const geometry = this.#now(one);
     const points = outline(geometry);
     const isSelected = one.id === this.selected;
-    const group = shape('g', { class: `shape${isSelected ? ' selected' : ''}${this.wishes.canEdit(one) ? ' editable' : ''}`, 'data-id': one.id });
+    const group = shape('g', { class: `shape${isSelected ? ' selected' : ''}${this.wishes.canEdit(one) ? ' editable' : ''}${one.isUnsaved ? ' unsaved' : ''}`, 'data-id': one.id });
     paint(group, one.class_id);
     const { left, top } = boxOf(geometry);
     const px = 1 / this.#scale;

@@ -30,7 +30,7 @@ export function toolbar({ onTool, onClass, onUndo, onRedo }) {
   const field = classInput(onClass, () => { field.value = field.defaultValue; });
   const undo = h('button', { class: 'button', type: 'button', onclick: onUndo }, '↶');
   const redo = h('button', { class: 'button', type: 'button', onclick: onRedo }, '↷');
-  const element = h('div', { class: 'toolbar', role: 'toolbar' }, tools, h('label', { class: 'inline-field' }, words, field), h('div', { class: 'row tools' }, undo, redo));
+  const element = h('div', { class: 'toolbar', role: 'toolbar' }, tools, h('div', { class: 'row tools' }, undo, redo), h('label', { class: 'inline-field' }, words, field));
   return {
     element,
     /** @param {{tool: Tool, name: string, canUndo: boolean, canRedo: boolean}} now */

@@ -49,33 +49,41 @@ export async function trying(button, act) {
 }
 
 /**
- * Asks, over the page. Gives the value of the button, or `undefined` when it is put away.
+ * Asks, over the page. Gives the value of the button, or `undefined` when it is put away; a firm question is put away
+ * only with the page.
  * @param {object} question
  * @param {string} question.title
  * @param {(Node | string)[]} question.body
  * @param {{label: string, value: string, kind?: 'primary' | 'danger'}[]} question.answers
+ * @param {boolean} [question.isFirm]
  * @returns {Promise<string | undefined>}
  */
-export function ask({ title, body, answers }) {
+export function ask({ title, body, answers, isFirm = false }) {
   return new Promise((resolve) => {
     const name = `question-${crypto.randomUUID()}`;
     const form = h('form', { method: 'dialog', class: 'stack' },
-      h('h2', { id: name }, title),
+      h('h2', { id: name, tabindex: isFirm && -1 }, title),
       ...body.map((part) => (part instanceof Node ? part : h('p', {}, part))),
       h('div', { class: 'row end' },
         // No submit button: Enter in a field presses the first of those.
-        h('button', { class: 'button', type: 'button', onclick: () => dialog.close('') }, t('dialog.cancel')),
+        !isFirm && h('button', { class: 'button', type: 'button', onclick: () => dialog.close('') }, t('dialog.cancel')),
         answers.map(({ label, value, kind }) => h('button', { class: `button ${kind ?? ''}`, type: 'submit', value }, label))));
     /** @type {HTMLDialogElement} */
     const dialog = h('dialog', { 'aria-labelledby': name }, form);
+    dialog.addEventListener('cancel', (event) => { if (isFirm) event.preventDefault(); });
     dialog.addEventListener('close', () => {
+      // Browsers let nothing stand in the way of a second Escape.
+      if (isFirm && !dialog.returnValue && dialog.dataset.left === undefined) return dialog.showModal();
       dialog.remove();
-      resolve(dialog.returnValue || undefined);
+      return resolve(dialog.returnValue || undefined);
     });
     document.body.append(dialog);
     dialog.showModal();
-    // The first field, where there is one; otherwise the way out.
-    /** @type {HTMLElement | null} */ (form.querySelector('input, textarea, select') ?? form.querySelector('button'))?.focus();
+    // The first field, where there is one; otherwise the way out; without one the question itself, so that no key
+    // answers it in passing. It is read from its beginning.
+    const first = /** @type {HTMLElement | null} */ (form.querySelector('input, textarea, select') ?? form.querySelector(isFirm ? 'h2' : 'button'));
+    first?.focus({ preventScroll: true });
+    dialog.scrollTop = 0;
   });
 }
 

@@ -87,17 +87,19 @@ export class Place {
   }
 
   /**
-   * Asks for a change. Its key is new each time: tried again by itself it happens once.
+   * Asks for a change. Its key is new each time: tried again by itself it happens once. Whoever asks again with the same
+   * key and body has the first answer.
    * @template [T=any]
    * @param {'POST' | 'PUT' | 'PATCH' | 'DELETE'} method
    * @param {string} path
    * @param {unknown} [body]
+   * @param {string} [key]
    * @returns {Promise<T>}
    */
-  async send(method, path, body) {
+  async send(method, path, body, key = unique()) {
     const isPost = method === 'POST';
     return (await this.tenure.http.ask(method, path, {
-      body, ...(isPost && { idempotencyKey: unique(), tries: 3 }),
+      body, ...(isPost && { idempotencyKey: key, tries: 3 }),
     })).body;
   }
 }

@@ -410,11 +410,14 @@ class TaskPage {
     } else if (mode === 'uncertain') says.state = 'uncertain';
     else if (mode === 'mine' && claim?.state === 'idle') Object.assign(says, { state: 'idle', 'expires-at': claim.expiresAt });
     else if (mode === 'mine' && this.#nudge) Object.assign(says, { state: 'nudged', holder: this.#nudge.name, message: this.#nudge.message });
+    else if (mode === 'mine') Object.assign(says, { state: 'mine', since: task.lock.locked_at, 'expires-at': claim?.expiresAt });
     else if (mode === 'other') {
       const isRequested = this.#requested === task.lock.locked_at;
       Object.assign(says, { state: 'readonly', holder: task.lock.locked_by?.name, since: task.lock.locked_at, requested: isRequested });
     }
     for (const [name, value] of Object.entries(says)) set(banner, name, value);
+    // What the banner says need not stand above it too.
+    this.badge.hidden = says.state === 'mine';
     banner.classList.toggle('no-action', mode === 'other' && !this.mayManage);
     const canForce = this.isAdmin && mode === 'other';
     this.forceRelease.hidden = !canForce;

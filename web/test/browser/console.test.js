@@ -191,6 +191,7 @@ journey('health and the charts are measured without reloading', async ({ person 
   const page = await carmen.open('/app/console/health');
   await page.getByText('The server is well').waitFor();
   await page.locator('.spark .line[d]').first().waitFor({ state: 'attached' });
+  assert.equal(await page.locator('.chart').count(), 4);
   const figure = page.locator('.chart', { hasText: 'Active claims' }).locator('.figure');
   const before = Number(await figure.innerText());
   await claim(ana.api, 'measured');
@@ -202,7 +203,7 @@ journey('r22_conversion_is_the_paid_of_the_reserved', async ({ person }) => {
   const [carmen, ana] = [await person('carmen'), await person('ana')];
   const { id: raffle } = await carmen.api.ask('POST', '/raffles', { title: 'Measured', numbers: 10, price_minor: 100, currency: 'CRC' });
   await carmen.api.ask('PATCH', `/raffles/${raffle}`, { status: 'active' });
-  const page = await carmen.open('/app/console');
+  const page = await carmen.open('/app/admin/raffles');
   const chart = page.locator('.chart', { hasText: 'Paid of reserved' });
   await chart.waitFor();
   const reserve = (/** @type {number} */ number) => ana.api.ask('POST', '/reservations', { raffle_id: raffle, number_ids: [number], session_id: `s${number}` });
@@ -222,7 +223,7 @@ journey('r22_conversion_is_the_paid_of_the_reserved', async ({ person }) => {
 journey('what_is_counted_since_the_start_says_so', async ({ person }) => {
   const carmen = await person('carmen');
   await carmen.context.route('**/metrics', (route) => route.fulfill({ contentType: 'text/plain', body: 'tenure_active_claims{kind="raffle"} 2\n' }));
-  const page = await carmen.open('/app/console');
+  const page = await carmen.open('/app/admin/raffles');
   await page.locator('.chart', { hasText: 'Paid of reserved' }).getByText('Nobody has reserved since the server started').waitFor();
 });
 

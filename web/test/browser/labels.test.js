@@ -107,12 +107,12 @@ journey('l07 boxes are drawn, moved, resized, given a class, taken back and dele
   await page.getByText('Outlines (0)').waitFor();
   await page.locator('.toast').getByRole('button', { name: 'Undo' }).click();
   await page.getByText('Outlines (1)').waitFor();
-  assert.equal((await annotations(ana.api, image.id)).length, 1);
+  await eventually(async () => (await annotations(ana.api, image.id)).length === 1);
 
   await page.getByRole('button', { name: 'Polygon' }).click();
   for (const spot of /** @type {[number, number][]} */ ([[20, 20], [80, 20], [50, 70], [20, 20]])) await page.mouse.click(...await at(page, ...spot));
   await page.getByText('Outlines (2)').waitFor();
-  const polygon = (await annotations(ana.api, image.id)).find((/** @type {any} */ { geometry }) => geometry.type === 'polygon');
+  const polygon = await eventually(async () => (await annotations(ana.api, image.id)).find((/** @type {any} */ { geometry }) => geometry.type === 'polygon'));
   assert.equal(polygon.geometry.points.length, 3);
   await axe(page);
 });
@@ -209,6 +209,49 @@ journey('a cut network: first in doubt, then lost by time, then had again', asyn
   await page.locator('.canvas-head tenure-lock[state=mine]').waitFor();
 });
 
+journey('l07 what is drawn while the network is cut is seen, and saved when it is back', async ({ person, admin }) => {
+  const ana = await person('ana');
+  ana.expect(/ERR_INTERNET_DISCONNECTED|WebSocket|410|409/);
+  const image = await newImage(ana.api, 'kept.png');
+  const page = await ana.open(`/app/labels/demo/${image.id}`);
+  await page.locator('.canvas-head tenure-lock[state=mine]').waitFor();
+  const drawOffline = async () => {
+    await ana.context.setOffline(true);
+    await page.getByRole('button', { name: 'Box' }).click();
+    await drag(page, [100, 100], [200, 180]);
+    await page.locator('.shape.unsaved').waitFor();
+    await page.getByText('1 outline is not saved.').waitFor();
+    assert.equal(await page.getByText('Everything is saved').count(), 0);
+    await page.locator('.canvas-head tenure-lock[state=uncertain]').waitFor();
+    await page.locator('tenure-banner[state=uncertain]').waitFor();
+    assert.equal(await page.locator('.toolbar').isVisible(), false);
+  };
+  await drawOffline();
+  // Who leaves is asked first.
+  await page.locator('.canvas-head .back').click();
+  await page.getByText('Leave without saving?').waitFor();
+  await page.locator('dialog').getByRole('button', { name: 'Cancel' }).click();
+  await page.locator('.shape.unsaved').waitFor();
+  await axe(page);
+  await ana.context.setOffline(false);
+  await page.getByText('Everything is saved').waitFor();
+  await page.locator('.canvas-head tenure-lock[state=mine]').waitFor();
+  assert.equal(await page.locator('.shape.unsaved').count(), 0);
+  assert.equal((await annotations(ana.api, image.id)).length, 1);
+
+  // Lost meanwhile: it is still seen, and saved with the next lock.
+  await drawOffline();
+  await admin.ask('POST', `/v1/collections/image/demo/items/${image.id}/force-release`, { reason: 'lunch' });
+  await ana.context.setOffline(false);
+  await page.locator('tenure-banner[state=lost]').waitFor();
+  await page.getByText('1 outline is not saved.').waitFor();
+  await page.locator('.shape.unsaved').waitFor();
+  assert.equal((await annotations(ana.api, image.id)).length, 1);
+  await page.getByRole('button', { name: 'Retry claim' }).click();
+  await page.getByText('Everything is saved').waitFor();
+  assert.equal((await annotations(ana.api, image.id)).length, 2);
+});
+
 journey('two tabs of one person share the lock; closing one keeps it', async ({ person }) => {
   const [ana, bruno] = [await person('ana'), await person('bruno')];
   const image = await newImage(ana.api, 'tabs.png');
@@ -257,6 +300,39 @@ journey('l08 a conflict shows both versions; refresh loads the newer one', async
   await page.getByRole('button', { name: 'Keep mine' }).click();
   const [mine] = await eventually(async () => { const all = await annotations(ana.api, image.id); return all[0].version === 4 && all; });
   assert.equal(mine.class_id, 'bus');
+});
+
+journey('l08 on a phone both versions are seen at once, and only an answer puts the question away', async ({ person }) => {
+  const ana = await person('ana', { viewport: { width: 360, height: 640 } });
+  ana.expect(/409|ERR_FAILED/);
+  const image = await newImage(ana.api, 'l08-phone.png');
+  const geometry = { type: 'rectangle', x: 100, y: 100, width: 80, height: 60 };
+  const made = await ana.api.ask('POST', `${PROJECT}/images/${image.id}/annotations`, { geometry, class_id: 'car' });
+  const page = await ana.open(`/app/labels/demo/${image.id}`);
+  await page.locator('.canvas-head tenure-lock[state=mine]').waitFor();
+  await page.locator('.annotation').click();
+  await page.locator('.edit input').fill('bus');
+  // What the other did is not heard of before the change is sent.
+  let isDeaf = true;
+  await page.route('**/annotations?*', (route) => (isDeaf ? route.abort() : route.continue()));
+  await page.route('**/api/v1/annotations/*', (route) => {
+    isDeaf = false;
+    return route.continue();
+  });
+  await ana.api.ask('PUT', `/api/v1/annotations/${made.id}`, { geometry, class_id: 'van', version: 1 });
+  await page.locator('.edit input').press('Enter');
+  const dialog = page.locator('dialog');
+  await dialog.locator('.versions').waitFor();
+  assert.equal(await dialog.evaluate((element) => element.scrollTop), 0);
+  const [mine, theirs] = await dialog.locator('.version').evaluateAll((all) => all.map((one) => one.getBoundingClientRect().toJSON()));
+  assert.equal(mine.top, theirs.top, 'side by side');
+  assert.ok(mine.right <= theirs.left);
+  await fits(page);
+  assert.equal(await dialog.getByRole('button', { name: 'Cancel' }).count(), 0);
+  for (let n = 0; n < 3; n += 1) await page.keyboard.press('Escape');
+  assert.equal(await dialog.evaluate((element) => /** @type {HTMLDialogElement} */ (element).open), true);
+  await dialog.getByRole('button', { name: 'Keep mine' }).click();
+  await eventually(async () => (await annotations(ana.api, image.id))[0].class_id === 'bus');
 });
 
 journey('pictures are added, and a file that is none is refused in words', async ({ person }) => {

@@ -82,12 +82,40 @@ journey('t10_heartbeats_alone_do_not_keep_it_for_ever_but_an_action_does', async
   await mode(page, 'mine');
   await page.locator('tenure-banner[state=idle]').waitFor();
   await press(page, 'I’m still here');
-  await page.locator('tenure-banner[state=none]').waitFor({ state: 'attached' });
+  await page.locator('tenure-banner[state=mine]').waitFor();
   await mode(page, 'mine');
   await page.locator('tenure-banner[state=idle]').waitFor();
   await quantity(page).fill('6');
   await quantity(page).press('Enter');
-  await page.locator('tenure-banner[state=none]').waitFor({ state: 'attached' });
+  await page.locator('tenure-banner[state=mine]').waitFor();
+});
+
+journey('t12_how_long_it_is_mine_stays_in_view_and_nothing_moves_when_it_is_lost', async ({ person, admin }) => {
+  const ana = await person('ana');
+  const lines = Array.from({ length: 12 }, (_, n) => ({ product: `p-${n}`, mode: 'quantity', quantity: 5, direction: 'in' }));
+  const { id } = await ana.api.ask('POST', '/tasks', { title: 'Long', lines });
+  await ana.api.ask('POST', `/tasks/${id}/ready`, {});
+  const page = await ana.open(pathOf(id));
+  await press(page, 'Process');
+  await mode(page, 'mine');
+  const banner = page.locator('tenure-banner[state=mine]');
+  await banner.getByText(/^You, since \d\d:\d\d · 2:\d\d left$/).waitFor();
+  const top = async () => (await page.locator('.lines').boundingBox())?.y ?? 0;
+  const before = await top();
+  await page.evaluate(() => scrollTo(0, 600));
+  assert.ok(((await banner.boundingBox())?.y ?? -1) > 0, 'in view');
+  await page.evaluate(() => scrollTo(0, 0));
+  await admin.ask('POST', `/v1/collections/task/inventory/items/${id}/force-release`, { reason: 'lunch' });
+  await mode(page, 'lost');
+  assert.ok(Math.abs(await top() - before) <= 2, `${before} → ${await top()}`);
+});
+
+journey('what_is_not_there_leads_to_the_list', async ({ person }) => {
+  const ana = await person('ana');
+  ana.expect(/404/);
+  const page = await ana.open('/app/tasks/nothing');
+  await page.getByRole('link', { name: 'Show the list' }).click();
+  await page.getByRole('heading', { name: 'Tasks' }).waitFor();
 });
 
 journey('t16_t17_an_administrator_takes_it_and_the_other_is_read_only_at_once', async ({ person }) => {
@@ -140,7 +168,7 @@ journey('t18_asked_to_let_go', async ({ person }) => {
   await a.getByText('two minutes?').waitFor();
   await axe(a);
   await press(a, 'Not yet');
-  await a.locator('tenure-banner[state=none]').waitFor({ state: 'attached' });
+  await a.locator('tenure-banner[state=mine]').waitFor();
   await mode(a, 'mine');
   const { lock } = await ana.api.ask('GET', `/tasks/${id}`);
   assert.equal(lock.locked_by.id, 'ana', 'it changed no lock');
