@@ -138,7 +138,7 @@ impl Desk {
         if numbers.is_empty() {
             return Ok(Holders(Vec::new()));
         }
-        let claims = self.reader().claims_of(collection, &numbers)?;
+        let claims = self.reader().active_of(collection, &numbers)?;
         let policy = self.policy(collection.kind())?;
         let seen = |claim: Arc<Claim>| match &policy {
             Some(policy) => seen_at(&claim, policy, now_ms),

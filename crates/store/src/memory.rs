@@ -141,6 +141,10 @@ impl Reader for MemoryReader {
         Ok(self.0.read().state.claim(key, number))
     }
 
+    fn active_of(&self, key: &CollectionKey, numbers: &[u64]) -> Result<Vec<Arc<Claim>>, Error> {
+        Ok(self.0.read().state.active_of(key, numbers))
+    }
+
     fn claims(&self, filter: &ClaimFilter, limit: usize) -> Result<Page<ClaimRow>, Error> {
         Ok(self.0.read().state.claims(filter, limit))
     }

@@ -34,10 +34,9 @@ pub trait Reader: Send + Sync {
     -> Result<Page<Arc<Item>>, Error>;
     /// One claim, active or ended.
     fn claim(&self, key: &CollectionKey, number: u64) -> Result<Option<Arc<Claim>>, Error>;
-    /// Those of these claims that there are. Whoever keeps them far away is asked once, however many.
-    fn claims_of(&self, key: &CollectionKey, numbers: &[u64]) -> Result<Vec<Arc<Claim>>, Error> {
-        numbers.iter().filter_map(|number| self.claim(key, *number).transpose()).collect()
-    }
+    /// Those of these claims that are active, as last committed: an item points at its last claim for good, and whoever
+    /// asks who holds it must not pay for one that ended long ago. Whoever keeps them far away is asked once, however many.
+    fn active_of(&self, key: &CollectionKey, numbers: &[u64]) -> Result<Vec<Arc<Claim>>, Error>;
     /// Claims in order of collection and number.
     fn claims(&self, filter: &ClaimFilter, limit: usize) -> Result<Page<ClaimRow>, Error>;
     /// Events after a number, oldest first, at most `limit`. A page may end sooner once it has

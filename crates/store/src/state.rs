@@ -126,6 +126,13 @@ impl State {
         page(rows.cloned(), limit)
     }
 
+    /// Those of these claims that are active.
+    pub fn active_of(&self, key: &CollectionKey, numbers: &[u64]) -> Vec<Arc<Claim>> {
+        let Some(state) = self.collections.get(key) else { return Vec::new() };
+        let found = numbers.iter().filter_map(|number| state.claims.get(number));
+        found.filter(|claim| claim.state == ClaimState::Active).cloned().collect()
+    }
+
     /// Claims in order, those that are in memory. A page costs what is on it, not what was before it.
     pub fn claims(&self, filter: &ClaimFilter, limit: usize) -> Page<ClaimRow> {
         let mut rows = Vec::new();

@@ -289,6 +289,9 @@ fn e04_a_kept_answer_is_found_where_no_file_can_be_opened() {
     std::fs::rename(dir.join("archive.db"), dir.join("elsewhere")).unwrap();
     let read = store.reader().events(&collection(), 0, 10);
     assert!(matches!(read, Err(Error::Away { .. })), "{read:?}");
+    // Who holds what is asked of memory alone, whatever else was held before.
+    let held = store.reader().active_of(&collection(), &[2, 4, 6, 8]);
+    assert!(held.is_ok_and(|held| held.is_empty()));
     let reply = support::reply_key(3);
     let want = wants_of(&command("lock/a", "ana", Verb::CreateCollection), Some(reply.clone()));
     assert!(store.load(&[want]).unwrap().kept(&reply).is_some());

@@ -18,7 +18,6 @@ use crate::command::{
 use crate::line::Line;
 use crate::page::Scan;
 use crate::params::{AtClaim, AtClaimItem, Nothing, Query, page_size};
-use crate::problem::from_store;
 use crate::time::rfc3339;
 use crate::view::{BeatView, ClaimView};
 use crate::{App, Caller, Problem, schema};
@@ -140,7 +139,9 @@ pub(crate) async fn get_claim(
     Query(Nothing {}): Query<Nothing>,
 ) -> Result<Rendered, Problem> {
     let now_ms = app.now_ms();
-    let found = app.reader().claim(&id.collection, id.number).map_err(|error| from_store(&error))?;
+    let (key, number) = (id.collection.clone(), id.number);
+    // One that ended long ago is looked for on the disk.
+    let found = app.read(move |reader| reader.claim(&key, number)).await?;
     let claim = found.ok_or_else(|| Problem::not_found("claim", &id))?;
     let claim = app.seen(&id.collection, &claim, now_ms)?;
     Rendered::json(&ClaimView::of(&id.collection, &claim, now_ms))

@@ -74,7 +74,7 @@ pub(crate) async fn list_items(
         let filter = ItemFilter { held: None, status: query.status.clone(), after: after.cloned() };
         let Page { rows, more } = reader.items(&place, &filter, limit)?;
         let numbers: Vec<u64> = rows.iter().map(|item| item.claim).filter(|number| *number != 0).collect();
-        let claims = reader.claims_of(&place, &numbers)?;
+        let claims = reader.active_of(&place, &numbers)?;
         let claims: HashMap<u64, Arc<Claim>> =
             claims.into_iter().map(|claim| (claim.number, claim)).collect();
         let with_claim = |item: Arc<Item>| {
@@ -112,7 +112,7 @@ pub(crate) async fn get_item(
     let item = found.ok_or_else(|| Problem::not_found("item", &item))?;
     let claim = match item.claim {
         0 => None,
-        number => app.reader().claim(&collection, number).map_err(|error| from_store(&error))?,
+        number => app.reader().active_of(&collection, &[number]).map_err(|error| from_store(&error))?.pop(),
     };
     let policy = app.policy(collection.kind())?;
     let claim = claim.and_then(|claim| holding(policy.as_deref(), &claim, now_ms));

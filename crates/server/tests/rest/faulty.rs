@@ -94,6 +94,10 @@ impl Reader for Faulty {
         self.honest()?.claim(key, number)
     }
 
+    fn active_of(&self, key: &CollectionKey, numbers: &[u64]) -> Result<Vec<Arc<Claim>>, Error> {
+        self.honest()?.active_of(key, numbers)
+    }
+
     fn claims(&self, filter: &ClaimFilter, limit: usize) -> Result<Page<ClaimRow>, Error> {
         self.honest()?.claims(filter, limit)
     }

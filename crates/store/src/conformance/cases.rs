@@ -1,6 +1,5 @@
 //! The cases. Each gets an empty store; what it leaves is compared, then again after a restart.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tenure_core::command::{Acquire, Complete, PutItem};
@@ -409,10 +408,12 @@ fn ended<S: Store>(harness: &mut Harness<'_, S>) {
     // The number of an event that granted nothing is no claim's.
     assert_eq!(reader.claim(&key("lock/a"), 1).expect("reads"), None);
     assert_eq!(reader.claim(&key("lock/a"), 1 << 50).expect("reads"), None);
-    let both = reader.claims_of(&key("lock/a"), &[1, swept, 1 << 50, number]).expect("reads");
-    let both: BTreeSet<u64> = both.iter().map(|claim| claim.number).collect();
-    assert_eq!(both, BTreeSet::from([number, swept]), "those that there are");
-    assert!(reader.claims_of(&key("lock/a"), &[]).expect("reads").is_empty());
+    let (held, _) = claim_of(&harness.grant(command("lock/a", "cid", acquire(&["held"]))));
+    let (reader, numbers) = (harness.reader(), [1, swept, held, 1 << 50, number]);
+    let active = reader.active_of(&key("lock/a"), &numbers).expect("reads");
+    assert_eq!(active.iter().map(|claim| claim.number).collect::<Vec<_>>(), [held], "those that are active");
+    assert!(reader.active_of(&key("lock/a"), &[]).expect("reads").is_empty());
+    assert!(reader.active_of(&key("lock/none"), &numbers).expect("reads").is_empty());
 }
 
 /// A few hundred commands of all kinds in batches of all sizes, always the same ones.

@@ -105,6 +105,10 @@ impl<R: ArchiveReader> Reader for EmbeddedReader<R> {
         if number == 0 || number > seq { Ok(None) } else { ended_claim(&self.archive, key, number) }
     }
 
+    fn active_of(&self, key: &CollectionKey, numbers: &[u64]) -> Result<Vec<Arc<Claim>>, Error> {
+        Ok(self.live.read().state.active_of(key, numbers))
+    }
+
     fn claims(&self, filter: &ClaimFilter, limit: usize) -> Result<Page<ClaimRow>, Error> {
         Ok(self.live.read().state.claims(filter, limit))
     }

@@ -223,12 +223,12 @@ impl Reader for PostgresReader {
         rows.first().map(|row| decode(row.get(0), "a claim").map(Arc::new)).transpose()
     }
 
-    fn claims_of(&self, key: &CollectionKey, numbers: &[u64]) -> Result<Vec<Arc<Claim>>, Error> {
+    fn active_of(&self, key: &CollectionKey, numbers: &[u64]) -> Result<Vec<Arc<Claim>>, Error> {
         if numbers.is_empty() {
             return Ok(Vec::new());
         }
         let numbers: Vec<i64> = numbers.iter().copied().map(int).collect();
-        let sql = "SELECT body FROM tenure.claims WHERE collection = $1 AND number = ANY($2)";
+        let sql = "SELECT body FROM tenure.claims WHERE collection = $1 AND number = ANY($2) AND state = 0";
         let rows = self.one(sql, vec![(&key.as_str(), Type::TEXT), (&numbers, Type::INT8_ARRAY)])?;
         rows.iter().map(|row| decode(row.get(0), "a claim").map(Arc::new)).collect()
     }
