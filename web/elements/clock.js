@@ -3,6 +3,9 @@
 
 /** @typedef {{now: () => number}} Clock */
 
+/** With less than this left the time presses, on every element alike. */
+export const URGENT_MS = 120_000;
+
 /** @type {Clock} */
 let clock = { now: () => Date.now() };
 /** What ticks, and when next. @type {Map<(now: number) => number | undefined, number>} */

@@ -12,7 +12,7 @@
 import { formatLeft, formatMoment, formatTime } from '../i18n/format.js';
 import { t } from '../i18n/index.js';
 import { css, define, make, setAttribute, TenureElement, write } from './base.js';
-import { now, onTick } from './clock.js';
+import { now, onTick, URGENT_MS } from './clock.js';
 import { icon, pie, setPie } from './icons.js';
 
 /** @typedef {import('../i18n/index.js').Key} Key */
@@ -61,9 +61,6 @@ const SHEET = css`
   }
   @media (prefers-reduced-motion: reduce) { [part=banner] { animation: none; } }
 `;
-
-/** From here on the time left presses, as it does on a badge. */
-const URGENT_MS = 120_000;
 
 /** @type {Record<string, Key>} */
 const LOST = {

@@ -9,7 +9,7 @@
 import { formatLeft } from '../i18n/format.js';
 import { t } from '../i18n/index.js';
 import { css, define, make, setAttribute, TenureElement, write } from './base.js';
-import { onTick } from './clock.js';
+import { onTick, URGENT_MS } from './clock.js';
 import { ring, setPie } from './icons.js';
 
 const SHEET = css`
@@ -35,7 +35,6 @@ const SHEET = css`
   @media (prefers-reduced-motion: reduce) { .wedge, .drain { transition: none; } }
 `;
 
-const URGENT_MS = 120_000;
 /** Seconds left at which it says so. */
 const SPOKEN = [600, 300, 120, 60, 30, 10];
 

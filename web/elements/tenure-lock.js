@@ -11,7 +11,7 @@
 import { formatLeft, formatMoment, formatTime } from '../i18n/format.js';
 import { t } from '../i18n/index.js';
 import { css, define, make, setAttribute, TenureElement, write } from './base.js';
-import { now, onTick } from './clock.js';
+import { now, onTick, URGENT_MS } from './clock.js';
 import { icon, pie, setPie } from './icons.js';
 
 const SHEET = css`
@@ -52,7 +52,6 @@ const SHEET = css`
   @media (prefers-reduced-motion: reduce) { .wedge { transition: none; } }
 `;
 
-const URGENT_MS = 120_000;
 const LOOKS = new Set(['free', 'mine', 'elsewhere', 'other', 'done', 'sold', 'lost', 'uncertain']);
 
 export class TenureLock extends TenureElement {

@@ -144,16 +144,14 @@ impl Files for Folder {
     fn keep(&self, bytes: &[u8]) -> io::Result<FileId> {
         let id = FileId::of(bytes);
         let (folder, path) = self.path(&id);
-        if !path.exists() {
-            durable::make_folder(&self.root)?;
-            durable::make_folder(&folder)?;
-            durable::replace(&path, bytes)?;
-            return Ok(id);
-        }
-        // Whoever put it there may not have come to this yet.
-        durable::sync_folder(&folder)?;
-        durable::make_folder(&folder)?;
         durable::make_folder(&self.root)?;
+        durable::make_folder(&folder)?;
+        if path.exists() {
+            // Whoever put it there may not have come to this yet.
+            durable::sync_folder(&folder)?;
+        } else {
+            durable::replace(&path, bytes)?;
+        }
         Ok(id)
     }
 

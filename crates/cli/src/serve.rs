@@ -146,7 +146,7 @@ impl Serve {
         for warning in config.warnings() {
             tracing::warn!(key = warning.key, "{}", warning.reason);
         }
-        let asked = std::mem::take(&mut config.limits.connections);
+        let asked = config.limits.connections;
         config.limits.connections = descriptors::fit(asked);
         if config.limits.connections < asked {
             tracing::warn!(

@@ -17,7 +17,7 @@ use tenure_core::{Command, Principal, Rows, Verb, decide};
 
 use super::archive::{self, Inspection, Meta, SqliteArchive, copy_archive};
 use super::commit::Embedded;
-use super::disk::{Disk, RealDisk};
+use super::disk::{Disk, RealDisk, parent_of};
 use super::journal::{self, io_error, segment_id, segment_name};
 use super::moving::write_mark;
 use super::options::{Fold, Options};
@@ -322,11 +322,4 @@ fn partial_of(dir: &Path) -> Result<PathBuf, Error> {
     let mut name = name.to_owned();
     name.push(".partial");
     Ok(dir.with_file_name(name))
-}
-
-fn parent_of(dir: &Path) -> &Path {
-    match dir.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
 }

@@ -85,10 +85,7 @@ impl Disk for RealDisk {
     type Lock = RealLock;
 
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        let parent = match dir.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
+        let parent = parent_of(dir);
         if dir.is_dir() {
             // Whoever made it may have died before its name was safe. A parent that may not be looked
             // into was made by somebody else, long ago.
@@ -260,6 +257,14 @@ impl DiskFile for RealFile {
 
     fn shrink(&mut self, bytes: u64) -> io::Result<()> {
         self.file.set_len(bytes)
+    }
+}
+
+/// The folder that a name is in.
+pub(super) fn parent_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
     }
 }
 

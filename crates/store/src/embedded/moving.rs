@@ -65,6 +65,7 @@ pub(crate) struct FolderSource {
 impl FolderSource {
     pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
         require(dir)?;
+        // Before it is opened, which may change it.
         if read_mark(dir)?.and_then(|text| Mark::decode(&text)) == Some(Mark::Backup) {
             return Err(refusal(&dir.display().to_string(), Some(&Mark::Backup)));
         }

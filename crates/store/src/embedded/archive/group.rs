@@ -1,6 +1,6 @@
 //! What one fold takes to the archive: several batches as one, each row only as it is at the end.
 
-use std::collections::hash_map::Entry;
+use std::collections::hash_map;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use tenure_core::{Claim, Collection, CollectionKey, Fact, Item, ItemId, Policy, 
 
 use crate::embedded::kept::{KeptId, KeptKeys};
 use crate::limits::KEPT_CHUNK_BYTES_MAX;
-use crate::{Kept, Map, ReplyKey, State};
+use crate::{Entry, Kept, Map, ReplyKey, State};
 
 /// Consecutive batches, merged.
 #[derive(Debug, Default)]
@@ -79,10 +79,10 @@ pub struct KeptChunk {
 
 impl Group {
     /// Adds a batch that was just committed: the rows are in its entries.
-    pub(crate) fn add_batch(&mut self, number: u64, at_ms: i64, entries: Vec<crate::Entry>, keys: &KeptKeys) {
+    pub(crate) fn add_batch(&mut self, number: u64, at_ms: i64, entries: Vec<Entry>, keys: &KeptKeys) {
         self.add_time(number, at_ms);
         for entry in entries {
-            let crate::Entry { collection, events, changed, kept, .. } = entry;
+            let Entry { collection, events, changed, kept, .. } = entry;
             if let Some((key, kept)) = kept {
                 self.add_kept(keys.id(&key), &key, &kept);
             }
@@ -154,12 +154,12 @@ impl Group {
 impl GroupRows {
     fn put_item(&mut self, id: ItemId, row: Option<Arc<Item>>, is_written: bool) {
         match self.items.entry(id) {
-            Entry::Occupied(mut known) => {
+            hash_map::Entry::Occupied(mut known) => {
                 let known = known.get_mut();
                 known.row = row;
                 known.is_written |= is_written;
             }
-            Entry::Vacant(new) => drop(new.insert(GroupItem { row, is_written })),
+            hash_map::Entry::Vacant(new) => drop(new.insert(GroupItem { row, is_written })),
         }
     }
 }

@@ -16,7 +16,7 @@ use super::group::{Group, KeptPlace};
 use super::sqlite_read::SqliteReader;
 use super::{Archive, FILE_NAME, Loaded, sqlite_fold, sqlite_load};
 use crate::Error;
-use crate::embedded::disk::{Disk, RealDisk};
+use crate::embedded::disk::{Disk, RealDisk, parent_of};
 use crate::embedded::journal::io_error;
 use crate::limits::{CHECKPOINT_PAGES, LOG_STEP_BYTES, LOG_STEP_PAUSE};
 
@@ -311,7 +311,7 @@ pub(crate) fn open_read_only(path: &Path) -> rusqlite::Result<Connection> {
 /// files beside an archive to read it; where it cannot, and no log says that there is more, it is told that nothing changes.
 pub(crate) fn open_resting(path: &Path) -> Result<Connection, Error> {
     let failed = |error| sqlite_error(path, "be opened", error);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = parent_of(path);
     if access(folder, Access::WRITE_OK).is_ok() || !path.exists() {
         return open_read_only(path).map_err(failed);
     }
