@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Claim, Collection, CollectionKey, Item, ItemId, Json, Policy, Principal, SessionId, Status};
+use crate::{
+    Claim, Collection, CollectionKey, EndReason, Item, ItemId, Json, Policy, Principal, SessionId, Status,
+    Text,
+};
 
 /// One request to one collection by one actor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +60,7 @@ pub enum Verb {
         /// The claim's number.
         claim: u64,
         /// The phase's name.
-        phase: Arc<str>,
+        phase: Text,
         /// How long it shall last, at most its own `ttl_ms`.
         ttl_ms: Option<i64>,
     },
@@ -78,14 +81,14 @@ pub enum Verb {
         /// The item.
         item: ItemId,
         /// Why; kept in the audit log.
-        reason: Arc<str>,
+        reason: Text,
     },
     /// An administrator takes an item, whoever holds it: that claim ends.
     ForceClaim {
         /// The item.
         item: ItemId,
         /// Why; kept in the audit log.
-        reason: Arc<str>,
+        reason: Text,
         /// The administrator's tab.
         session: Option<SessionId>,
     },
@@ -94,7 +97,7 @@ pub enum Verb {
         /// The claim's number.
         claim: u64,
         /// What to say.
-        message: Option<Arc<str>>,
+        message: Option<Text>,
     },
     /// Write an item.
     PutItem(PutItem),
@@ -110,7 +113,7 @@ pub enum Verb {
     /// Give a kind its policy. Asked of [`CollectionKey::policies`].
     SetPolicy {
         /// The kind.
-        kind: Arc<str>,
+        kind: Text,
         /// Its policy.
         policy: Arc<Policy>,
     },
@@ -134,21 +137,32 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// The number of the claim that it names as its own.
-    pub fn claim(&self) -> Option<u64> {
+    /// The claim that it names, and what is asked of it.
+    pub fn of_claim(&self) -> Option<(u64, OfClaim)> {
         match self {
             Self::Heartbeat { claim, .. }
             | Self::AddItem { claim, .. }
             | Self::RemoveItem { claim, .. }
             | Self::Advance { claim }
-            | Self::Enter { claim, .. }
-            | Self::Cancel { claim }
-            | Self::Release { claim }
-            | Self::Nudge { claim, .. } => Some(*claim),
-            Self::Complete(complete) => Some(complete.claim),
+            | Self::Enter { claim, .. } => Some((*claim, OfClaim::Own)),
+            Self::Complete(complete) => Some((complete.claim, OfClaim::Own)),
+            Self::Cancel { claim } => Some((*claim, OfClaim::End(EndReason::Cancelled))),
+            Self::Release { claim } => Some((*claim, OfClaim::End(EndReason::Released))),
+            Self::Nudge { claim, .. } => Some((*claim, OfClaim::Anyones)),
             _ => None,
         }
     }
+}
+
+/// What is asked of a claim, as far as it matters once that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfClaim {
+    /// That it ends in this way: to ask twice is to ask once.
+    End(EndReason),
+    /// Something that only its holder may.
+    Own,
+    /// Something that anyone may.
+    Anyones,
 }
 
 /// What to claim, and how.

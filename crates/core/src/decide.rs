@@ -6,7 +6,9 @@ use crate::commands;
 use crate::draft::Draft;
 use crate::limits::GROUP_MAX;
 use crate::names::SYSTEM_KIND;
-use crate::{Beat, Claim, Collection, Command, Item, ItemId, Policy, Refusal, Reply, Rows, Sealed, Verb};
+use crate::{
+    Beat, Claim, Collection, Command, Item, ItemId, Policy, Refusal, Reply, Rows, Sealed, Text, Verb,
+};
 
 /// What a granted command did. Nothing of it is true until it is committed, and then all of it is.
 #[derive(Clone, Debug)]
@@ -31,7 +33,7 @@ pub struct Changed {
     /// Claims.
     pub claims: Vec<Arc<Claim>>,
     /// Policies by kind.
-    pub policies: Vec<(Arc<str>, Arc<Policy>)>,
+    pub policies: Vec<(Text, Arc<Policy>)>,
 }
 
 /// Decides a command at a time. Pure: the same rows, command and time give the same decision.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::{
     Beat, Claim, ClaimState, Collection, CollectionKey, Event, Fact, Item, ItemId, Policy, Principal, Rows,
-    RowsMut, Sealed, fold,
+    RowsMut, Sealed, Text, fold,
 };
 
 /// Rows as they would be if the decision were committed.
@@ -21,7 +21,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) items: Vec<(ItemId, Option<Arc<Item>>)>,
     /// Changed claims in order of their numbers.
     pub(crate) claims: Vec<Arc<Claim>>,
-    pub(crate) policies: Vec<(Arc<str>, Arc<Policy>)>,
+    pub(crate) policies: Vec<(Text, Arc<Policy>)>,
     pub(crate) events: Vec<Arc<Sealed>>,
     /// The claims that a heartbeat changed.
     beaten: Vec<u64>,
@@ -129,6 +129,10 @@ impl Rows for Draft<'_> {
         self.changed_claim(number).cloned().or_else(|| self.rows.claim(key, number))
     }
 
+    fn barring(&self, key: &CollectionKey, number: u64) -> Option<Arc<Claim>> {
+        self.changed_claim(number).cloned().or_else(|| self.rows.barring(key, number))
+    }
+
     fn claims_of(&self, key: &CollectionKey, holder_id: &str) -> Vec<Arc<Claim>> {
         let untouched = self.rows.claims_of(key, holder_id);
         let untouched = untouched.into_iter().filter(|claim| self.changed_claim(claim.number).is_none());
@@ -153,7 +157,7 @@ impl Rows for Draft<'_> {
 
 impl RowsMut for Draft<'_> {
     fn put_policy(&mut self, kind: &str, policy: Arc<Policy>) {
-        self.policies.push((Arc::from(kind), policy));
+        self.policies.push((Text::from(kind), policy));
     }
 
     fn put_collection(&mut self, _key: &CollectionKey, collection: Arc<Collection>) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{EndReason, ItemId, Json, Policy, Principal, SessionId, Status};
+use crate::{EndReason, ItemId, Json, Policy, Principal, SessionId, Status, Text};
 
 /// One fact that happened in a collection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ pub enum Fact {
         /// The new deadline.
         expires_at_ms: i64,
         /// An administrator's words, where it was claimed by force.
-        note: Option<Arc<str>>,
+        note: Option<Text>,
     },
     /// An item joined a claim, whose token is this event's number from here on.
     ItemAdded {
@@ -61,9 +61,9 @@ pub enum Fact {
         /// The claim.
         claim: u64,
         /// The phase that ended.
-        from: Arc<str>,
+        from: Text,
         /// The phase that began.
-        phase: Arc<str>,
+        phase: Text,
         /// When it began: at the end of the one before it, even if nobody looked until later.
         since_ms: i64,
         /// How long it lasts.
@@ -78,7 +78,7 @@ pub enum Fact {
         /// The claim.
         claim: u64,
         /// What was said.
-        message: Option<Arc<str>>,
+        message: Option<Text>,
     },
     /// An item was written.
     ItemPut {
@@ -99,7 +99,7 @@ pub enum Fact {
     /// A kind has a new policy. Happens in `tenure/policies`.
     PolicySet {
         /// The kind.
-        kind: Arc<str>,
+        kind: Text,
         /// Its policy from here on.
         policy: Arc<Policy>,
         /// Its policy before, preset included.
@@ -129,7 +129,7 @@ pub struct Grant {
     /// In which tab or worker instance.
     pub session: Option<SessionId>,
     /// The phase it begins in.
-    pub phase: Arc<str>,
+    pub phase: Text,
     /// That phase's duration.
     pub ttl_ms: i64,
     /// The deadline.
@@ -155,7 +155,7 @@ pub struct GrantedItem {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forced {
     /// The administrator's words.
-    pub reason: Arc<str>,
+    pub reason: Text,
     /// Who held it.
     pub previous: Option<Principal>,
 }
@@ -176,7 +176,7 @@ pub struct End {
     /// Nobody gets its items before this.
     pub blocked_until_ms: i64,
     /// An administrator's words.
-    pub note: Option<Arc<str>>,
+    pub note: Option<Text>,
     /// What its items became, in the same commit.
     pub writes: Vec<Completed>,
 }

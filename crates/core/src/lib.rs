@@ -26,11 +26,12 @@ pub mod rows;
 mod timer;
 
 pub use chain::{Hash, Sealed, hex};
-pub use command::{Command, Expect, Guard, ItemWrite, Reply, Verb};
+pub use command::{Command, Expect, Guard, ItemWrite, OfClaim, Reply, Verb};
+pub use commands::after_end;
 pub use decide::{Changed, Decision, decide};
 pub use event::{Event, Fact};
 pub use json::Json;
-pub use names::{ClaimId, CollectionKey, ItemId, SessionId, Status};
+pub use names::{ClaimId, CollectionKey, ItemId, SessionId, Status, Text};
 pub use policy::{AtEnd, Phase, Policy};
 pub use refusal::Refusal;
 pub use rows::{Beat, Claim, ClaimState, Collection, EndReason, Item, Principal, Rows, RowsMut};

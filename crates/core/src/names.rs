@@ -1,9 +1,7 @@
 //! The names of things: checked once, when they are made, so that no other code has to doubt them.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::str::FromStr;
-use std::sync::Arc;
 
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -16,12 +14,17 @@ pub const SYSTEM_KIND: &str = "tenure";
 
 const POLICIES: &str = "tenure/policies";
 
-/// A checked, shared string type.
+/// A text that is copied far more often than it is made: names, ids, words. Up to 23 bytes lie in the value itself; longer
+/// ones are shared. A count of who shares a text would be written by every thread for every command, and each of them
+/// would wait for the others' caches.
+pub type Text = smol_str::SmolStr;
+
+/// A checked text of its own type.
 macro_rules! name {
     ($(#[$doc:meta])* $type:ident, $field:literal, $check:path) => {
         $(#[$doc])*
-        #[derive(Clone, Eq, PartialOrd, Ord)]
-        pub struct $type(Arc<str>);
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $type(Text);
 
         impl Serialize for $type {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -50,22 +53,9 @@ macro_rules! name {
             }
         }
 
-        // Most comparisons are of a name with itself: one pointer tells.
-        impl PartialEq for $type {
-            fn eq(&self, other: &Self) -> bool {
-                Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
-            }
-        }
-
-        impl Hash for $type {
-            fn hash<H: Hasher>(&self, state: &mut H) {
-                self.0.hash(state);
-            }
-        }
-
         impl $type {
             /// Checks the text; the refusal names the field and what is allowed.
-            pub fn new(text: impl Into<Arc<str>>) -> Result<Self, Refusal> {
+            pub fn new(text: impl Into<Text>) -> Result<Self, Refusal> {
                 let text = text.into();
                 match $check(&text) {
                     Ok(()) => Ok(Self(text)),
@@ -79,15 +69,15 @@ macro_rules! name {
             }
         }
 
-        impl TryFrom<Arc<str>> for $type {
+        impl TryFrom<Text> for $type {
             type Error = Refusal;
-            fn try_from(text: Arc<str>) -> Result<Self, Refusal> {
+            fn try_from(text: Text) -> Result<Self, Refusal> {
                 Self::new(text)
             }
         }
 
-        impl From<$type> for Arc<str> {
-            fn from(name: $type) -> Arc<str> {
+        impl From<$type> for Text {
+            fn from(name: $type) -> Text {
                 name.0
             }
         }
@@ -144,12 +134,12 @@ impl CollectionKey {
 
     /// Where Tenure keeps the policies, as a collection like any other.
     pub fn policies() -> Self {
-        Self(Arc::from(POLICIES))
+        Self(Text::new_static(POLICIES))
     }
 
     /// This is where the policies are.
     pub(crate) fn is_policies(&self) -> bool {
-        &*self.0 == POLICIES
+        self.0 == POLICIES
     }
 
     /// The part before the slash.

@@ -9,7 +9,7 @@ use crate::limits::{
 };
 use crate::names::SYSTEM_KIND;
 use crate::object::objects;
-use crate::{Refusal, Status};
+use crate::{Refusal, Status, Text};
 
 const SECOND_MS: i64 = 1_000;
 const HOUR_MS: i64 = 3_600 * SECOND_MS;
@@ -41,7 +41,7 @@ pub enum AtEnd {
 #[serde(deny_unknown_fields)]
 pub struct Phase {
     /// Its name, unique in the policy.
-    pub name: Arc<str>,
+    pub name: Text,
     /// How long it lasts, or how long a heartbeat renews it for.
     pub ttl_ms: i64,
     /// Heartbeats renew it. Otherwise its deadline is fixed when it begins.
@@ -127,7 +127,7 @@ impl Policy {
     /// charges, and while a person compares a transfer with the bank, the numbers are kept for longer.
     pub fn raffle() -> Self {
         let phase = |name: &str, ttl_ms, at_end, side| {
-            let name = Arc::from(name);
+            let name = Text::from(name);
             Phase { name, ttl_ms, renew: false, at_end, side }
         };
         Self {
@@ -186,7 +186,7 @@ impl Policy {
     fn lease(phase: &str, ttl_ms: i64) -> Self {
         Self {
             phases: vec![Phase {
-                name: Arc::from(phase),
+                name: Text::from(phase),
                 ttl_ms,
                 renew: true,
                 at_end: AtEnd::Release,

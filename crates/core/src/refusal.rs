@@ -1,11 +1,10 @@
 //! An expected "no". A refusal is a value with a stable code; it leaves nothing behind.
 
 use std::fmt;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{EndReason, ItemId, Principal, SessionId, Status};
+use crate::{EndReason, ItemId, Principal, SessionId, Status, Text};
 
 /// Why a command was not carried out, with what a person or a program needs to go on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,14 +28,14 @@ pub enum Refusal {
     /// No such kind, collection, item or claim.
     NotFound {
         /// `kind`, `collection`, `item` or `claim`.
-        what: Arc<str>,
+        what: Text,
         /// Its name.
-        id: Arc<str>,
+        id: Text,
     },
     /// More than the policy allows.
     Limit {
         /// Which limit: the policy's field.
-        limit: Arc<str>,
+        limit: Text,
         /// Its value.
         max: u64,
     },
@@ -71,14 +70,14 @@ pub enum Refusal {
     /// The claim's phase does not allow it.
     WrongPhase {
         /// The phase it is in.
-        phase: Arc<str>,
+        phase: Text,
     },
     /// A field is wrong.
     Invalid {
         /// Which.
-        field: Arc<str>,
+        field: Text,
         /// What is wrong with it.
-        detail: Arc<str>,
+        detail: Text,
     },
     /// A command of an atomic group was refused, so none took place.
     InGroup {
@@ -139,13 +138,13 @@ pub enum Why {
 
 impl Refusal {
     /// A wrong field.
-    pub fn invalid(field: impl Into<Arc<str>>, detail: impl Into<Arc<str>>) -> Self {
+    pub fn invalid(field: impl Into<Text>, detail: impl Into<Text>) -> Self {
         Self::Invalid { field: field.into(), detail: detail.into() }
     }
 
     /// Something that does not exist.
     pub fn not_found(what: &str, id: impl fmt::Display) -> Self {
-        Self::NotFound { what: Arc::from(what), id: Arc::from(id.to_string()) }
+        Self::NotFound { what: Text::from(what), id: Text::from(id.to_string()) }
     }
 
     /// The refusal for a set of items, under the gravest of their reasons: waiting helps only where
@@ -233,8 +232,9 @@ impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let item = &self.item;
         match &self.why {
-            Why::Held { holder, session: Some(session), .. } => {
-                write!(f, "{item} is held by {} in session {session}", holder.name)
+            // Which one is for programs: a session's id says nothing to a person.
+            Why::Held { holder, session: Some(_), .. } => {
+                write!(f, "{item} is held by {} in another session", holder.name)
             }
             Why::Held { holder, session: None, .. } => write!(f, "{item} is held by {}", holder.name),
             Why::Delayed { holder, .. } => {

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::chain::Hash;
 use crate::limits::{PRINCIPAL_ID_BYTES_MAX, PRINCIPAL_NAME_BYTES_MAX};
-use crate::{CollectionKey, ItemId, Json, Policy, Refusal, SessionId, Status};
+use crate::{CollectionKey, ItemId, Json, Policy, Refusal, SessionId, Status, Text};
 
 /// The id under which Tenure itself acts.
 const SYSTEM_ID: &str = "system";
@@ -27,19 +27,19 @@ const SYSTEM_ID: &str = "system";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Principal {
     /// Decides who is the same person.
-    pub id: Arc<str>,
+    pub id: Text,
     /// Shown, never compared.
-    pub name: Arc<str>,
+    pub name: Text,
 }
 
 impl Principal {
     /// Checks both parts.
-    pub fn new(id: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Result<Self, Refusal> {
+    pub fn new(id: impl Into<Text>, name: impl Into<Text>) -> Result<Self, Refusal> {
         let (id, name) = (id.into(), name.into());
         if id.is_empty() || id.len() > PRINCIPAL_ID_BYTES_MAX || id.chars().any(char::is_control) {
             return Err(Refusal::invalid("holder.id", "has 1 to 256 bytes and no control characters"));
         }
-        if &*id == SYSTEM_ID {
+        if id == SYSTEM_ID {
             return Err(Refusal::invalid("holder.id", "system is Tenure's own"));
         }
         if name.len() > PRINCIPAL_NAME_BYTES_MAX || name.chars().any(char::is_control) {
@@ -50,7 +50,7 @@ impl Principal {
 
     /// Tenure itself: expiry, start, restore.
     pub fn system() -> Self {
-        Self { id: Arc::from(SYSTEM_ID), name: Arc::from("Tenure") }
+        Self { id: Text::new_static(SYSTEM_ID), name: Text::new_static("Tenure") }
     }
 }
 
@@ -84,7 +84,7 @@ pub struct Item {
     /// When status or data last changed.
     pub updated_at_ms: i64,
     /// The id of who changed it.
-    pub updated_by: Arc<str>,
+    pub updated_by: Text,
 }
 
 /// What a claim is.
@@ -181,7 +181,7 @@ pub struct Claim {
     /// Nobody can claim its items before this (lock delay after an unclean end).
     pub blocked_until_ms: i64,
     /// The phase's name.
-    pub phase: Arc<str>,
+    pub phase: Text,
     /// When the phase began.
     pub phase_since_ms: i64,
     /// How long a renewal lasts, or how long the fixed phase is.
@@ -234,6 +234,11 @@ pub trait Rows {
     fn item(&self, key: &CollectionKey, id: &ItemId) -> Option<Arc<Item>>;
     /// One claim, active or ended.
     fn claim(&self, key: &CollectionKey, number: u64) -> Option<Arc<Claim>>;
+    /// The claim, if it may keep anybody from its items: an active one, or one with a lock delay. Of others nothing need be
+    /// said: what ended long ago is looked up for nobody who only wants its items.
+    fn barring(&self, key: &CollectionKey, number: u64) -> Option<Arc<Claim>> {
+        self.claim(key, number)
+    }
     /// The holder's claims whose state is active, oldest first. Their deadlines may be past.
     fn claims_of(&self, key: &CollectionKey, holder_id: &str) -> Vec<Arc<Claim>>;
     /// The numbers of all claims whose state is active, in order.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::draft::Draft;
 use crate::event::End;
-use crate::{AtEnd, Claim, ClaimState, EndReason, Fact, Phase, Policy, Rows, fold};
+use crate::{AtEnd, Claim, ClaimState, EndReason, Fact, Phase, Policy, Rows, Text, fold};
 
 /// The claim as it is at this time, for a reader: phases that ended by themselves have advanced, and past
 /// its last deadline it has expired, although no event says so yet.
@@ -78,12 +78,12 @@ pub(crate) fn end_of(
     policy: &Policy,
     claim: &Claim,
     reason: EndReason,
-    note: Option<Arc<str>>,
+    note: Option<Text>,
 ) -> End {
     end_at(policy, claim, reason, note, draft.now_ms)
 }
 
-fn end_at(policy: &Policy, claim: &Claim, reason: EndReason, note: Option<Arc<str>>, now_ms: i64) -> End {
+fn end_at(policy: &Policy, claim: &Claim, reason: EndReason, note: Option<Text>, now_ms: i64) -> End {
     let ended_at_ms = claim.expires_at_ms.min(now_ms);
     let delay_ms = if reason.is_unclean() { policy.lock_delay_ms } else { 0 };
     End {

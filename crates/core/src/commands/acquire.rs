@@ -7,7 +7,7 @@ use crate::command::{Acquire, How};
 use crate::draft::Draft;
 use crate::event::{Forced, Grant, GrantedItem};
 use crate::timer::{is_renewable, renewed_deadline_ms, settle};
-use crate::{Claim, ClaimState, Fact, ItemId, Policy, Refusal, Reply, Rows, SessionId};
+use crate::{Claim, ClaimState, Fact, ItemId, Policy, Refusal, Reply, Rows, SessionId, Text};
 
 pub(crate) fn acquire(draft: &mut Draft<'_>, policy: &Policy, acquire: &Acquire) -> Result<Reply, Refusal> {
     check(policy, acquire)?;
@@ -77,7 +77,7 @@ pub(crate) fn renew(
     policy: &Policy,
     claim: &Arc<Claim>,
     ttl_ms: Option<i64>,
-    note: Option<Arc<str>>,
+    note: Option<Text>,
 ) -> Reply {
     if !is_renewable(policy, claim) {
         return Reply::Acquired { claim: claim.clone(), how: How::Existing };
@@ -96,7 +96,7 @@ fn check(policy: &Policy, acquire: &Acquire) -> Result<(), Refusal> {
         return Err(Refusal::invalid("items", "must name at least one item"));
     }
     if acquire.items.len() > policy.max_items {
-        return Err(Refusal::Limit { limit: Arc::from("max_items"), max: policy.max_items as u64 });
+        return Err(Refusal::Limit { limit: Text::from("max_items"), max: policy.max_items as u64 });
     }
     if acquire.items.len() > 1 && names_one_twice(&acquire.items) {
         return Err(Refusal::invalid("items", "names an item twice"));
@@ -159,7 +159,7 @@ fn check_holder_limit(draft: &mut Draft<'_>, policy: &Policy) -> Result<(), Refu
         }
     }
     if active >= max {
-        return Err(Refusal::Limit { limit: Arc::from("max_claims_per_holder"), max: max as u64 });
+        return Err(Refusal::Limit { limit: Text::from("max_claims_per_holder"), max: max as u64 });
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::held::{look, own_claim};
 use crate::draft::Draft;
-use crate::{Claim, Fact, ItemId, Policy, Refusal, Reply, Rows};
+use crate::{Claim, Fact, ItemId, Policy, Refusal, Reply, Rows, Text};
 
 pub(crate) fn add_item(
     draft: &mut Draft<'_>,
@@ -17,7 +17,7 @@ pub(crate) fn add_item(
         return Err(Refusal::invalid("item", "is already in the claim"));
     }
     if claim.items.len() >= policy.max_items {
-        return Err(Refusal::Limit { limit: Arc::from("max_items"), max: policy.max_items as u64 });
+        return Err(Refusal::Limit { limit: Text::from("max_items"), max: policy.max_items as u64 });
     }
     let item = look(draft, policy, id)?.map_err(|item| Refusal::unavailable(vec![item]))?;
     draft.record(Fact::ItemAdded { claim: number, item });

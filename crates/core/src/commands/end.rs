@@ -1,11 +1,13 @@
 //! The holder ends a claim: release, cancel, complete.
 
+use std::sync::Arc;
+
 use super::held::own_claim;
-use crate::command::Complete;
+use crate::command::{Complete, OfClaim};
 use crate::draft::Draft;
 use crate::event::{Completed, End, Written};
 use crate::timer::end_of;
-use crate::{Claim, EndReason, Fact, Item, Policy, Refusal, Reply, Rows, Status};
+use crate::{Claim, EndReason, Fact, Item, Policy, Principal, Refusal, Reply, Rows, Status};
 
 pub(crate) fn release(draft: &mut Draft<'_>, policy: &Policy, number: u64) -> Result<Reply, Refusal> {
     end(draft, policy, number, EndReason::Released)
@@ -80,6 +82,20 @@ fn end(draft: &mut Draft<'_>, policy: &Policy, number: u64, reason: EndReason) -
     let end = end_of(draft, policy, &claim, reason, None);
     draft.record(Fact::Ended(end));
     ended(draft, &claim)
+}
+
+/// What a command comes to whose claim ended so long ago that it is not among the rows any more: the same as if it were,
+/// but for who came after it.
+pub fn after_end(claim: &Arc<Claim>, actor: &Principal, asked: OfClaim) -> Result<Reply, Refusal> {
+    let not_found = || Refusal::not_found("claim", claim.number);
+    let (reason, ended_at_ms) = claim.reason.zip(claim.ended_at_ms).ok_or_else(not_found)?;
+    if asked != OfClaim::Anyones && claim.holder.id != actor.id {
+        return Err(Refusal::NotHolder { holder: claim.holder.clone() });
+    }
+    match asked {
+        OfClaim::End(wanted) if wanted == reason => Ok(Reply::Claim { claim: claim.clone() }),
+        _ => Err(Refusal::Lost { reason, ended_at_ms, holder: None }),
+    }
 }
 
 fn ended(draft: &Draft<'_>, claim: &Claim) -> Result<Reply, Refusal> {

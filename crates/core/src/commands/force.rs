@@ -1,7 +1,5 @@
 //! An administrator frees or takes an item, whoever holds it. The whole claim ends, never half of one.
 
-use std::sync::Arc;
-
 use super::acquire::{Terms, grant, renew};
 use super::held::{active_claim, check_text, granted, is_holder, look};
 use crate::command::How;
@@ -9,13 +7,13 @@ use crate::draft::Draft;
 use crate::event::Forced;
 use crate::refusal::{Unavailable, Why};
 use crate::timer::end_of;
-use crate::{EndReason, Fact, ItemId, Policy, Refusal, Reply, Rows, SessionId};
+use crate::{EndReason, Fact, ItemId, Policy, Refusal, Reply, Rows, SessionId, Text};
 
 pub(crate) fn force_release(
     draft: &mut Draft<'_>,
     policy: &Policy,
     id: &ItemId,
-    reason: &Arc<str>,
+    reason: &Text,
 ) -> Result<Reply, Refusal> {
     check_text("reason", reason, true)?;
     let item = draft.item(draft.key, id).ok_or_else(|| Refusal::not_found("item", id))?;
@@ -31,7 +29,7 @@ pub(crate) fn force_claim(
     draft: &mut Draft<'_>,
     policy: &Policy,
     id: &ItemId,
-    reason: &Arc<str>,
+    reason: &Text,
     session: Option<&SessionId>,
 ) -> Result<Reply, Refusal> {
     check_text("reason", reason, true)?;

@@ -9,9 +9,9 @@ use crate::refusal::{Unavailable, Why};
 use crate::timer::{is_renewable, renewed_deadline_ms, settle};
 use crate::{Claim, ClaimState, Item, ItemId, Policy, Refusal, Rows, SessionId};
 
-/// The claim that last took the item, settled. It may be over.
-pub(crate) fn last_claim(draft: &mut Draft<'_>, policy: &Policy, item: &Item) -> Option<Arc<Claim>> {
-    let claim = draft.claim(draft.key, item.claim)?;
+/// The claim that last took the item, settled, if it may still matter to the item. It may be over.
+fn last_claim(draft: &mut Draft<'_>, policy: &Policy, item: &Item) -> Option<Arc<Claim>> {
+    let claim = draft.barring(draft.key, item.claim)?;
     Some(settle(draft, policy, claim))
 }
 

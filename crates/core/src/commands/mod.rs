@@ -15,6 +15,7 @@ pub(crate) use acquire::acquire;
 pub(crate) use advance::{advance, enter};
 pub(crate) use amend::{add_item, remove_item};
 pub(crate) use documents::{delete_item, put_item};
+pub use end::after_end;
 pub(crate) use end::{cancel, complete, release};
 pub(crate) use force::{force_claim, force_release};
 pub(crate) use heartbeat::heartbeat;

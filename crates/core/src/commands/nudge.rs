@@ -1,16 +1,14 @@
 //! Ask the holder to let go. It changes no lock; the holder sees it in the stream.
 
-use std::sync::Arc;
-
 use super::held::{any_claim, check_text, require_active};
 use crate::draft::Draft;
-use crate::{Fact, Policy, Refusal, Reply};
+use crate::{Fact, Policy, Refusal, Reply, Text};
 
 pub(crate) fn nudge(
     draft: &mut Draft<'_>,
     policy: &Policy,
     number: u64,
-    message: Option<&Arc<str>>,
+    message: Option<&Text>,
 ) -> Result<Reply, Refusal> {
     if let Some(message) = message {
         check_text("message", message, false)?;

@@ -6,13 +6,9 @@ use crate::draft::Draft;
 use crate::limits::{EPOCH_NUMBERS, RESTORE_STEP};
 use crate::names::{SYSTEM_KIND, check_kind};
 use crate::timer::{settle, settle_as_of};
-use crate::{Fact, Policy, Principal, Refusal, Reply, Rows};
+use crate::{Fact, Policy, Principal, Refusal, Reply, Rows, Text};
 
-pub(crate) fn set_policy(
-    draft: &mut Draft<'_>,
-    kind: &Arc<str>,
-    policy: &Arc<Policy>,
-) -> Result<Reply, Refusal> {
+pub(crate) fn set_policy(draft: &mut Draft<'_>, kind: &Text, policy: &Arc<Policy>) -> Result<Reply, Refusal> {
     check_kind(kind).map_err(|detail| Refusal::invalid("kind", detail))?;
     if &**kind == SYSTEM_KIND {
         return Err(Refusal::invalid("kind", "tenure is Tenure's own"));

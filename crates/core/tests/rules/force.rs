@@ -1,10 +1,8 @@
 //! Administrators, and those who may only ask.
 
-use std::sync::Arc;
-
 use tenure_core::command::How;
 use tenure_core::limits::TEXT_BYTES_MAX;
-use tenure_core::{Claim, ClaimState, EndReason, Fact, Policy, Refusal, Reply, SessionId, Verb};
+use tenure_core::{Claim, ClaimState, EndReason, Fact, Policy, Refusal, Reply, SessionId, Text, Verb};
 
 use crate::world::{Outcome, World, item_id, person, put_status, t};
 
@@ -120,7 +118,8 @@ fn t17_force_claim_creates_where_a_claim_would() {
 fn t17_force_claim_keeps_the_administrators_session() {
     let mut w = World::of("task", &["a"]);
     let session = Some(SessionId::new("tab-9").unwrap());
-    let verb = Verb::ForceClaim { item: item_id("a"), reason: Arc::from("urgent"), session: session.clone() };
+    let verb =
+        Verb::ForceClaim { item: item_id("a"), reason: Text::from("urgent"), session: session.clone() };
     assert_eq!(w.run("root", verb).claim().session, session);
 }
 
@@ -146,7 +145,7 @@ fn a_force_needs_a_reason_of_a_reasonable_size() {
     w.acquire("ana", &["a"]).granted();
     let long = "x".repeat(TEXT_BYTES_MAX + 1);
     for reason in ["", "  \n", &long] {
-        let (item, reason): (_, Arc<str>) = (item_id("a"), Arc::from(reason));
+        let (item, reason): (_, Text) = (item_id("a"), Text::from(reason));
         let release = Verb::ForceRelease { item: item.clone(), reason: reason.clone() };
         let claim = Verb::ForceClaim { item, reason, session: None };
         for verb in [release, claim] {
@@ -154,7 +153,7 @@ fn a_force_needs_a_reason_of_a_reasonable_size() {
             assert_eq!(&*field, "reason");
         }
     }
-    let reason = Arc::from(&long[1..]);
+    let reason = Text::from(&long[1..]);
     assert_eq!(w.run("root", Verb::ForceRelease { item: item_id("a"), reason }).code(), "ok");
 }
 
@@ -174,7 +173,7 @@ fn t18_a_request_for_release_is_told_and_changes_no_lock() {
     let decision = w.at(10).nudge("beto", &claim, Some("lunch?")).granted();
     let [sealed] = &decision.events[..] else { panic!("{decision:?}") };
     assert_eq!((sealed.event.fact.action(), &sealed.event.actor), ("release_requested", &person("beto")));
-    let message: Option<Arc<str>> = Some(Arc::from("lunch?"));
+    let message: Option<Text> = Some(Text::from("lunch?"));
     assert_eq!(sealed.event.fact, Fact::Nudged { claim: claim.number, message });
     assert_eq!(*w.claim(claim.number), claim);
     assert_eq!(w.nudge("beto", &claim, None).code(), "ok");

@@ -1,12 +1,10 @@
 //! Names: checked once, when they are made.
 
-use std::sync::Arc;
-
 use tenure_core::limits::{
     ITEM_ID_BYTES_MAX, KIND_BYTES_MAX, NAME_BYTES_MAX, SESSION_BYTES_MAX, STATUS_BYTES_MAX,
 };
 use tenure_core::names::check_kind;
-use tenure_core::{ClaimId, CollectionKey, ItemId, Refusal, SessionId, Status};
+use tenure_core::{ClaimId, CollectionKey, ItemId, Refusal, SessionId, Status, Text};
 
 /// Each text is a name or is refused under the field's name, from every way in.
 macro_rules! check {
@@ -20,7 +18,7 @@ macro_rules! check {
             assert_eq!(serde_json::from_str::<$type>(&written).unwrap(), name);
             let bytes = postcard::to_stdvec(&name).unwrap();
             assert_eq!(postcard::from_bytes::<$type>(&bytes).unwrap(), name);
-            assert_eq!(Arc::<str>::from(name.clone()), Arc::from(text));
+            assert_eq!(Text::from(name.clone()), Text::from(text));
         }
         for text in $bad {
             let text: &str = &text;

@@ -24,7 +24,7 @@ fn all() -> Vec<(&'static str, &'static str, Refusal)> {
     let conflict = Refusal::Conflict { expected: 2, current: 3 };
     vec![
         ("held", "a is held by Ana", Refusal::Held { items: vec![held("a", t(5))] }),
-        ("held", "a is held by Ana in session w-1", Refusal::Held { items: one(in_session) }),
+        ("held", "a is held by Ana in another session", Refusal::Held { items: one(in_session) }),
         (
             "held",
             "a is held by Ana; b is held by Ana",

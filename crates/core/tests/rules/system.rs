@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tenure_core::limits::{EPOCH_NUMBERS, RESTORE_STEP};
 use tenure_core::{
-    ClaimState, CollectionKey, EndReason, Expect, Fact, Phase, Policy, Principal, Refusal, Reply, Verb,
+    ClaimState, CollectionKey, EndReason, Expect, Fact, Phase, Policy, Principal, Refusal, Reply, Text, Verb,
 };
 
 use crate::world::{World, complete, item_id, items, person, put, t};
@@ -27,7 +27,7 @@ fn r04_every_command_needs_its_collection() {
     let mut w = World::empty("raffle");
     let claim = 1;
     let item = item_id("1");
-    let reason: Arc<str> = Arc::from("because");
+    let reason: Text = Text::from("because");
     let verbs = [
         Verb::Acquire(items(&["1"])),
         Verb::Heartbeat { claim, token: 1, idle_ms: None },

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use tenure_core::command::{Acquire, Complete, How, NotRenewed, PutItem};
 use tenure_core::{
     Claim, CollectionKey, Command, Decision, Expect, Fact, Guard, Hash, Item, ItemId, ItemWrite, Json,
-    Policy, Principal, Refusal, Reply, Rows, Sealed, SessionId, Status, Verb, decide, fold,
+    Policy, Principal, Refusal, Reply, Rows, Sealed, SessionId, Status, Text, Verb, decide, fold,
 };
 
 use crate::memory::Memory;
@@ -277,16 +277,16 @@ impl World {
     }
 
     pub(crate) fn force_release(&mut self, who: &str, id: &str) -> Outcome {
-        self.run(who, Verb::ForceRelease { item: item_id(id), reason: Arc::from("gone home") })
+        self.run(who, Verb::ForceRelease { item: item_id(id), reason: Text::from("gone home") })
     }
 
     pub(crate) fn force_claim(&mut self, who: &str, id: &str) -> Outcome {
-        let (item, reason) = (item_id(id), Arc::from("urgent"));
+        let (item, reason) = (item_id(id), Text::from("urgent"));
         self.run(who, Verb::ForceClaim { item, reason, session: None })
     }
 
     pub(crate) fn nudge(&mut self, who: &str, claim: &Claim, message: Option<&str>) -> Outcome {
-        self.run(who, Verb::Nudge { claim: claim.number, message: message.map(Arc::from) })
+        self.run(who, Verb::Nudge { claim: claim.number, message: message.map(Text::from) })
     }
 
     pub(crate) fn put(&mut self, who: &str, put: PutItem) -> Outcome {
@@ -303,7 +303,7 @@ impl World {
 
     /// Gives this world's kind a policy.
     pub(crate) fn set_policy(&mut self, policy: Policy) {
-        let kind = Arc::from(self.key.kind());
+        let kind = Text::from(self.key.kind());
         let verb = Verb::SetPolicy { kind, policy: Arc::new(policy) };
         self.run_in(CollectionKey::policies(), "root", verb).granted();
     }
