@@ -2,11 +2,10 @@
 //! `cargo run --release --example measure -p tenure-store -- [claims|collections|restart]`.
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tenure_core::command::{Acquire, PutItem};
-use tenure_core::{Command, Expect, ItemId, ItemWrite, Verb, decide};
+use tenure_core::{Command, Expect, ItemId, ItemWrite, Text, Verb, decide};
 use tenure_store::conformance::{Overlay, command};
 use tenure_store::embedded::{Embedded, Fold, Options};
 use tenure_store::memory::Memory;
@@ -129,7 +128,7 @@ fn claim_round(round: usize, items: usize, collections: usize) -> Vec<Command> {
             let verb = if round.is_multiple_of(2) {
                 acquire
             } else {
-                Verb::ForceRelease { item, reason: Arc::from("x") }
+                Verb::ForceRelease { item, reason: Text::from("x") }
             };
             command(&collection, &actor, verb)
         })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use tenure_core::{Beat, Changed, CollectionKey, Hash, Refusal, Reply, Sealed};
+use tenure_core::{Beat, Changed, CollectionKey, Hash, Refusal, Reply, Sealed, Text};
 
 /// Everything that one group commit makes durable. An empty batch only moves the time.
 #[derive(Clone, Debug, Default)]
@@ -41,9 +41,9 @@ pub struct ReplyKey {
     /// The collection.
     pub collection: CollectionKey,
     /// The principal's id.
-    pub principal: Arc<str>,
+    pub principal: Text,
     /// What the client sent as its idempotency key.
-    pub key: Arc<str>,
+    pub key: Text,
 }
 
 /// A kept reply.

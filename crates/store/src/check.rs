@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use tenure_core::{Claim, CollectionKey, Fact, Hash, Item, ItemId, Rows, Sealed};
+use tenure_core::{Claim, CollectionKey, Fact, Hash, Item, ItemId, Rows, Sealed, Text};
 
 use crate::read::follows;
 use crate::{ClaimFilter, ClaimRow, ItemFilter, Snapshot, State};
@@ -166,7 +166,7 @@ pub(crate) fn compare(
 }
 
 pub(crate) fn compare_policies(rows: &State, folded: &State, report: &mut Report) {
-    let kinds: BTreeSet<Arc<str>> = rows.policies().chain(folded.policies()).map(|(kind, _)| kind).collect();
+    let kinds: BTreeSet<Text> = rows.policies().chain(folded.policies()).map(|(kind, _)| kind).collect();
     for kind in kinds {
         if rows.policy(&kind) != folded.policy(&kind) {
             report.problem(format!("the policy of {kind} is not what its events say"));

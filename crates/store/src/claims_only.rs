@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tenure_core::{
-    Claim, ClaimState, Collection, CollectionKey, Item, ItemId, Policy, Rows, RowsMut, Status,
+    Claim, ClaimState, Collection, CollectionKey, Item, ItemId, Policy, Rows, RowsMut, Status, Text,
 };
 
 use crate::Map;
@@ -55,7 +55,7 @@ impl Rows for ClaimsOnly {
             fence: 0,
             claim: 0,
             updated_at_ms: 0,
-            updated_by: Arc::from(""),
+            updated_by: Text::from(""),
         }))
     }
 

@@ -21,7 +21,7 @@ mod state;
 
 use std::sync::Arc;
 
-use tenure_core::{CollectionKey, ItemId, Rows};
+use tenure_core::{CollectionKey, ItemId, Rows, Text};
 
 pub use batch::{Batch, Entry, Kept, ReplyKey, encoded_bytes};
 pub use error::Error;
@@ -49,7 +49,8 @@ pub trait Store: Send {
     where
         Self: 'a;
 
-    /// Makes the rows that `wants` names readable, as they were last committed. A store may show more.
+    /// Makes the rows that `wants` names readable, as they were last committed. A store may show more, and a shared one
+    /// less: it leaves collections out that somebody else keeps for longer than it waits ([`View::covers`]).
     fn load(&mut self, wants: &[Want]) -> Result<Self::View<'_>, Error>;
 
     /// Makes a batch durable, then visible to readers: all of it, or on an error none of it. When this
@@ -156,7 +157,7 @@ pub struct Want {
     /// Claims by number, each with its items and theirs.
     pub claims: Vec<u64>,
     /// All active claims of this holder.
-    pub holder: Option<Arc<str>>,
+    pub holder: Option<Text>,
     /// A kept reply.
     pub reply: Option<ReplyKey>,
 }

@@ -42,11 +42,21 @@ pub const KEPT_CHUNK_BYTES_MAX: usize = 32 << 10;
 /// Ended claims in memory, so that a late heartbeat hears why it was too late. Older ones are found
 /// in the events, by readers only.
 pub const ENDED_CLAIMS_MAX: usize = 100_000;
+/// What they may take together, documents and all.
+pub const ENDED_BYTES_MAX: usize = 128 << 20;
+/// Ended claims that a commit lets go of beyond twice as many as it ended: a fold may set a hundred thousand free, which
+/// would hold everyone up.
+pub const FORGET_MIN: usize = 256;
+/// A claim is in memory for so long after its lock delay: those who wait for its items are told by the engine, which may be
+/// behind with its timers.
+pub const DELAY_OVER_MS: i64 = 60_000;
 /// Kept replies that are known at all, about 100 bytes of memory each at the worst. Beyond it the
 /// oldest are forgotten before their day is over.
 pub const KEPT_MAX: usize = 2_000_000;
 /// Kept replies whose answer is in memory; an older one is read from the archive.
 pub const KEPT_VALUES_MAX: usize = 100_000;
+/// What those answers may take together: each may show a document of 64 KiB, or a group's of 8 MiB.
+pub const KEPT_VALUES_BYTES_MAX: usize = 128 << 20;
 
 /// Read-only connections to the archive that are at work at once, some three open files each; more readers wait. Reads
 /// share the disk and the cores anyway.
@@ -77,10 +87,18 @@ pub const READER_WAIT_MS: u64 = 5_000;
 pub const EVENT_PAGE_BYTES: usize = 16 << 20;
 /// How old figures may be that read whole tables.
 pub const STATS_MS: u64 = 15_000;
-/// The longest that a node waits at start for another one that changes the tables.
-pub const MIGRATE_MS: u64 = 300_000;
+/// The longest that a change of the tables waits for one of them once nobody writes any more: readers that are under
+/// way end in seconds.
+pub const MIGRATE_LOCK_MS: u64 = 300_000;
 /// How often a batch is begun anew when a head came or went meanwhile; each time somebody else got on.
 pub const LOAD_TRIES: usize = 10;
+/// How often a batch that got no lock in time looks which collections are locked: one that is only busy is free in one of
+/// these moments.
+pub const STUCK_LOOKS: usize = 4;
+/// The pause between two of those looks: a batch takes some milliseconds.
+pub const STUCK_PAUSE_MS: u64 = 25;
+/// The longest that such a look takes: it waits for no collection.
+pub const STUCK_LOCK_MS: u64 = 1_000;
 /// Read from a connection at once: about what the answers to a batch come to.
 pub(crate) const HUSH_READ_BYTES: usize = 16 * 1024;
 /// What a connection has not taken yet may grow to this before more is translated.

@@ -86,6 +86,10 @@ impl Rows for MemoryView<'_> {
         self.0.state.claim(key, number)
     }
 
+    fn barring(&self, key: &CollectionKey, number: u64) -> Option<Arc<Claim>> {
+        self.0.state.barring(key, number)
+    }
+
     fn claims_of(&self, key: &CollectionKey, holder_id: &str) -> Vec<Arc<Claim>> {
         self.0.state.claims_of(key, holder_id)
     }

@@ -1,10 +1,11 @@
 //! What readers can ask of a store. They see what is committed and nothing else.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde::Serialize;
 use tenure_core::{
-    Claim, ClaimState, Collection, CollectionKey, Event, Fact, Item, ItemId, Policy, Sealed, Status,
+    Claim, ClaimState, Collection, CollectionKey, Event, Fact, Item, ItemId, Policy, Sealed, Status, Text,
 };
 
 use crate::Error;
@@ -53,6 +54,11 @@ pub trait Reader: Send + Sync {
     fn hints(&self, heard: Heard) -> Option<Arc<dyn Hints>> {
         let _ = heard;
         None
+    }
+    /// What is asked of this reader from here on is answered by then, or refused as [`Error::Away`]: for whoever has
+    /// others to tell that it hears nothing. A store that is never far away answers in time anyway.
+    fn answer_by(&self, until: Option<Instant>) {
+        let _ = until;
     }
     /// What other nodes may have done, for a store that is shared: how far these collections are, and at
     /// most `limit` active claims whose deadlines are past or come within a time, the earliest first.
@@ -128,7 +134,7 @@ pub struct ClaimFilter {
     /// Only of this collection.
     pub collection: Option<CollectionKey>,
     /// Only of this holder.
-    pub holder: Option<Arc<str>>,
+    pub holder: Option<Text>,
     /// Only in this state, as last committed.
     pub state: Option<ClaimState>,
     /// Only after this one.
@@ -139,9 +145,9 @@ pub struct ClaimFilter {
 #[derive(Clone, Debug, Default)]
 pub struct AuditFilter {
     /// By this actor's id.
-    pub actor: Option<Arc<str>>,
+    pub actor: Option<Text>,
     /// With this action.
-    pub action: Option<Arc<str>>,
+    pub action: Option<Text>,
     /// In this collection.
     pub collection: Option<CollectionKey>,
     /// About this item.

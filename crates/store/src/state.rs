@@ -1,13 +1,12 @@
 //! The rows in memory: what the memory store is, and what the embedded store keeps beside its journal.
 
-use std::collections::BTreeSet;
-use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::Arc;
 
 use tenure_core::{
     Beat, Changed, Claim, ClaimState, Collection, CollectionKey, Item, ItemId, Policy, Rows, RowsMut, Sealed,
-    fold,
+    Text, fold,
 };
 
 use crate::{ClaimFilter, ClaimRow, ItemFilter, Map, Page, Snapshot, Stats};
@@ -15,7 +14,7 @@ use crate::{ClaimFilter, ClaimRow, ItemFilter, Map, Page, Snapshot, Stats};
 /// All rows.
 #[derive(Clone, Debug, Default)]
 pub struct State {
-    policies: Map<Arc<str>, Arc<Policy>>,
+    policies: Map<Text, Arc<Policy>>,
     collections: Map<CollectionKey, CollectionState>,
     /// The keys of `collections`, in order.
     keys: BTreeSet<CollectionKey>,
@@ -29,9 +28,14 @@ struct CollectionState {
     head: Option<Arc<Collection>>,
     items: Map<ItemId, Arc<Item>>,
     order: BTreeSet<ItemId>,
-    claims: Map<u64, Arc<Claim>>,
+    /// Claims that are active, or that ended with a lock delay: all that decides who gets an item, and little beside what
+    /// ended, so that it stays near.
+    barring: Map<u64, Arc<Claim>>,
+    /// Those that ended and bar nobody, in order: they come at one end and are forgotten at the other.
+    over: BTreeMap<u64, Arc<Claim>>,
+    /// The numbers of the active ones.
     active: BTreeSet<u64>,
-    by_holder: Map<Arc<str>, BTreeSet<u64>>,
+    by_holder: Map<Text, BTreeSet<u64>>,
 }
 
 impl State {
@@ -77,23 +81,34 @@ impl State {
         fold::apply_beat(self, key, beat);
     }
 
-    /// Forgets an ended claim, which is kept elsewhere. An active one stays, and one whose lock delay still runs: it
-    /// decides who gets its items. Of the latter it answers `true`: ask again.
-    pub fn forget_claim(&mut self, key: &CollectionKey, number: u64, now_ms: i64) -> bool {
-        let state = self.collections.get_mut(key);
-        let Some(Entry::Occupied(claim)) = state.map(|state| state.claims.entry(number)) else {
-            return false;
-        };
-        let (is_active, delayed) =
-            (claim.get().state == ClaimState::Active, claim.get().blocked_until_ms > now_ms);
-        if !is_active && !delayed {
-            claim.remove();
+    /// Forgets an ended claim, which is kept elsewhere. An active one stays, and one whose lock delay is not over at this
+    /// time: it decides who gets its items. Of the latter it answers the delay's end: ask again then.
+    pub fn forget_claim(&mut self, key: &CollectionKey, number: u64, now_ms: i64) -> Option<i64> {
+        let state = self.collections.get_mut(key)?;
+        if state.over.remove(&number).is_some() {
+            return None;
         }
-        delayed
+        let claim = state.barring.get(&number).filter(|claim| claim.state != ClaimState::Active)?;
+        let until_ms = claim.blocked_until_ms;
+        if until_ms > now_ms {
+            return Some(until_ms);
+        }
+        state.barring.remove(&number);
+        None
+    }
+
+    /// Claims that ended with a lock delay and are in memory, each with the delay's end.
+    pub fn delayed(&self) -> impl Iterator<Item = (&CollectionKey, u64, i64)> {
+        let barring = self
+            .collections
+            .iter()
+            .flat_map(|(key, state)| state.barring.values().map(move |claim| (key, claim)));
+        let ended = barring.filter(|(_, claim)| claim.state != ClaimState::Active);
+        ended.map(|(key, claim)| (key, claim.number, claim.blocked_until_ms))
     }
 
     /// All policies, in no order.
-    pub fn policies(&self) -> impl Iterator<Item = (Arc<str>, Arc<Policy>)> {
+    pub fn policies(&self) -> impl Iterator<Item = (Text, Arc<Policy>)> {
         self.policies.iter().map(|(kind, policy)| (kind.clone(), policy.clone()))
     }
 
@@ -119,7 +134,7 @@ impl State {
         let rows = rows.filter(|item| filter.status.as_ref().is_none_or(|status| item.status == *status));
         let rows = rows.filter(|item| {
             filter.held.is_none_or(|(held, now_ms)| {
-                let claim = state.claims.get(&item.claim);
+                let claim = state.barring.get(&item.claim);
                 claim.is_some_and(|claim| claim.holds_at(now_ms)) == held
             })
         });
@@ -129,7 +144,7 @@ impl State {
     /// Those of these claims that are active.
     pub fn active_of(&self, key: &CollectionKey, numbers: &[u64]) -> Vec<Arc<Claim>> {
         let Some(state) = self.collections.get(key) else { return Vec::new() };
-        let found = numbers.iter().filter_map(|number| state.claims.get(number));
+        let found = numbers.iter().filter_map(|number| state.barring.get(number));
         found.filter(|claim| claim.state == ClaimState::Active).cloned().collect()
     }
 
@@ -161,7 +176,7 @@ impl State {
         let state = self.collections.get(key)?;
         let head = state.head.clone()?;
         let items = state.order.iter().filter_map(|id| state.items.get(id)).cloned().collect();
-        let claims = state.active.iter().filter_map(|number| state.claims.get(number)).cloned().collect();
+        let claims = state.active.iter().filter_map(|number| state.barring.get(number)).cloned().collect();
         Some(Snapshot { epoch, head, items, claims })
     }
 
@@ -193,9 +208,10 @@ impl CollectionState {
             (Some(holder), Some(ClaimState::Active)) => self.by_holder.get(holder),
             (None, Some(ClaimState::Active)) => Some(&self.active),
             _ => {
-                // Ended ones are in no order; only those that are shown are sorted.
-                let found = self.claims.values().filter(|claim| claim.number > after).filter(wanted);
-                let mut found: Vec<_> = found.collect();
+                // The others are in no order; only those that are shown are sorted.
+                let barring = self.barring.values().filter(|claim| claim.number > after).filter(wanted);
+                let over = self.over.range((Excluded(after), Unbounded)).map(|(_, claim)| claim);
+                let mut found: Vec<_> = barring.chain(over.filter(wanted).take(limit)).collect();
                 if found.len() > limit {
                     found.select_nth_unstable_by_key(limit, |claim| claim.number);
                     found.truncate(limit);
@@ -205,7 +221,7 @@ impl CollectionState {
             }
         };
         let numbers = active.into_iter().flat_map(|numbers| numbers.range((Excluded(after), Unbounded)));
-        numbers.filter_map(|number| self.claims.get(number)).take(limit).collect()
+        numbers.filter_map(|number| self.barring.get(number)).take(limit).collect()
     }
 
     fn put_item(&mut self, item: Arc<Item>) {
@@ -238,7 +254,12 @@ impl CollectionState {
                 }
             }
         }
-        self.claims.insert(number, claim);
+        if claim.state == ClaimState::Active || claim.blocked_until_ms > 0 {
+            self.barring.insert(number, claim);
+        } else {
+            self.barring.remove(&number);
+            self.over.insert(number, claim);
+        }
     }
 }
 
@@ -256,13 +277,18 @@ impl Rows for State {
     }
 
     fn claim(&self, key: &CollectionKey, number: u64) -> Option<Arc<Claim>> {
-        self.collections.get(key)?.claims.get(&number).cloned()
+        let state = self.collections.get(key)?;
+        state.barring.get(&number).or_else(|| state.over.get(&number)).cloned()
+    }
+
+    fn barring(&self, key: &CollectionKey, number: u64) -> Option<Arc<Claim>> {
+        self.collections.get(key)?.barring.get(&number).cloned()
     }
 
     fn claims_of(&self, key: &CollectionKey, holder_id: &str) -> Vec<Arc<Claim>> {
         let Some(state) = self.collections.get(key) else { return Vec::new() };
         let numbers = state.by_holder.get(holder_id).into_iter().flatten();
-        numbers.filter_map(|number| state.claims.get(number)).cloned().collect()
+        numbers.filter_map(|number| state.barring.get(number)).cloned().collect()
     }
 
     fn active_claims(&self, key: &CollectionKey) -> Vec<u64> {
@@ -272,7 +298,7 @@ impl Rows for State {
 
 impl RowsMut for State {
     fn put_policy(&mut self, kind: &str, policy: Arc<Policy>) {
-        self.policies.insert(Arc::from(kind), policy);
+        self.policies.insert(Text::from(kind), policy);
     }
 
     fn put_collection(&mut self, key: &CollectionKey, collection: Arc<Collection>) {

@@ -6,13 +6,15 @@ mod support;
 
 use std::collections::HashMap;
 
-use support::fault_disk::FaultDisk;
+use support::fault_disk::{EIO, ENOSPC, FaultDisk};
 use support::{Seen, expected, look, open, small, step};
 use tenure_store::conformance::times;
 use tenure_store::embedded::archive::MemoryArchive;
 use tenure_store::embedded::{Faults, Options};
 
 const STEPS: u64 = 40;
+/// Steps that use a segment again, for what is done very often.
+const FEW: u64 = 22;
 
 /// Runs the workload until the power goes; answers how many steps were confirmed.
 fn run_until_stop(disk: &FaultDisk, archive: &MemoryArchive, options: &Options, from: u64) -> u64 {
@@ -39,15 +41,16 @@ fn check_after(
     seen: &[Seen],
 ) -> Result<u64, String> {
     let mut store = open(disk, archive, options).map_err(|error| format!("did not open: {error}"))?;
-    let found = look(&mut store, STEPS);
+    let found = look(&mut store, seen.len() as u64 - 1);
     let steps = [confirmed, confirmed + 1];
     let matches = steps.into_iter().find(|steps| seen.get(usize::try_from(*steps).unwrap()) == Some(&found));
     matches.ok_or_else(|| format!("after {confirmed} confirmed steps it says {found:?}"))
 }
 
 /// Stops at every operation in turn, with a few different fates for what was not synced; goes on after
-/// it, and stops again.
-fn crash_everywhere(options: &Options, seeds: u64) -> Result<(), String> {
+/// it, and stops again. Answers how many crashes that were.
+fn crash_everywhere(options: &Options, seeds: u64) -> Result<u64, String> {
+    let mut crashes = 0;
     let seen = expected(STEPS);
     let disk = FaultDisk::default();
     assert_eq!(run_until_stop(&disk, &MemoryArchive::default(), &small(), 0), STEPS);
@@ -66,14 +69,75 @@ fn crash_everywhere(options: &Options, seeds: u64) -> Result<(), String> {
             let disk = disk.after_crash(stop * 17 + seed);
             check_after(&disk, &archive, options, confirmed, &seen)
                 .map_err(|problem| format!("stop {stop}, seed {seed}, second: {problem}"))?;
+            crashes += 2;
         }
     }
-    Ok(())
+    Ok(crashes)
+}
+
+/// Takes the steps on a disk whose nth call fails, once. A failed sync ends the store and is never tried again; a full disk
+/// refuses, and the same step is then taken. What was confirmed is there afterwards. Answers how often that was looked at,
+/// or nothing where there is no such call.
+fn fail_once(before: u64, nth: u64, error: i32, seeds: u64, seen: &[Seen]) -> Option<u64> {
+    let (disk, archive) = (FaultDisk::default(), MemoryArchive::default());
+    let mut store = open(&disk, &archive, &small()).unwrap();
+    (0..before).for_each(|number| step(&mut store, number).unwrap());
+    drop(store);
+    disk.fail_call(nth, error);
+    let (mut confirmed, mut has_ended) = (before, false);
+    let opened = open(&disk, &archive, &small());
+    let has_opened = opened.is_ok();
+    if let Ok(mut store) = opened {
+        for number in before..FEW {
+            if let Err(refused) = step(&mut store, number) {
+                assert!(look(&mut store, FEW) == seen[usize::try_from(number).unwrap()], "{refused}");
+                let operations = disk.operations();
+                let again = step(&mut store, number);
+                has_ended = again.is_err();
+                if has_ended {
+                    assert!(refused.is_fatal() && again.is_err_and(|error| error.is_fatal()), "{refused}");
+                    assert_eq!(disk.operations(), operations, "it was tried again after {refused}");
+                    break;
+                }
+            }
+            confirmed = number + 1;
+            if number % 4 == 3 {
+                store.fold_now(3).unwrap();
+            }
+        }
+    }
+    let what = disk.failed()?;
+    let name = format!("call {nth} ({what}) after {before} steps says {error}");
+    let is_sync = ["sync", "sync dir"].contains(&&*what);
+    assert!(
+        has_ended || !has_opened || (confirmed == FEW && !is_sync),
+        "{name}: {confirmed} steps, it goes on"
+    );
+    assert!(!has_ended || is_sync || error == EIO, "{name}: it has ended");
+    let crashed = (0..seeds).map(|seed| disk.after_crash(nth * 31 + seed));
+    for disk in crashed.chain([disk.after_kill()]) {
+        check_after(&disk, &archive, &small(), confirmed, seen)
+            .unwrap_or_else(|problem| panic!("{name}: {problem}"));
+    }
+    Some(seeds + 1)
 }
 
 #[test]
 fn what_was_answered_survives_a_crash_between_any_two_operations() {
-    crash_everywhere(&small(), times(4, 40)).unwrap();
+    let crashes = crash_everywhere(&small(), times(4, 40)).unwrap();
+    assert!(crashes >= times(200, 10_000), "{crashes} crashes");
+}
+
+#[test]
+fn a_call_that_fails_once_loses_nothing_and_a_failed_sync_ends_the_store() {
+    let seen = expected(FEW);
+    let mut looks = 0;
+    for error in [EIO, ENOSPC] {
+        for before in [0, 9] {
+            looks += (1..).map_while(|nth| fail_once(before, nth, error, times(2, 20), &seen)).sum::<u64>();
+        }
+    }
+    assert!(looks >= times(200, 10_000), "{looks} looks");
 }
 
 #[test]
@@ -102,7 +166,7 @@ fn each_planted_bug_is_noticed() {
         let options = Options { faults, ..small() };
         // A panic is a way to notice too: the planted bug may feed nonsense to the replay.
         let noticed = std::panic::catch_unwind(|| crash_everywhere(&options, 4));
-        assert!(!matches!(noticed, Ok(Ok(()))), "{name} went unnoticed");
+        assert!(!matches!(noticed, Ok(Ok(_))), "{name} went unnoticed");
     }
 }
 

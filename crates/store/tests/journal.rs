@@ -442,3 +442,29 @@ fn nobody_waits_for_a_writer_that_panicked() {
     assert!(begin(&mut store, 9).0.unwrap_err().is_fatal());
     assert!(store.commit(Batch::default()).unwrap_err().is_fatal());
 }
+
+#[test]
+fn a_first_start_without_room_leaves_nothing_behind() {
+    let (disk, archive) = (FaultDisk::default(), MemoryArchive::default());
+    disk.set_room(Some(0));
+    assert!(matches!(open(&disk, &archive, &small()).map(|_| ()), Err(Error::Full { .. })));
+    assert!(!disk.names().contains(&next_segment()), "it takes room that somebody needs");
+    disk.set_room(None);
+    step(&mut open(&disk, &archive, &small()).unwrap(), 0).unwrap();
+}
+
+/// Connections may take every descriptor; what a commit needs it has from the start.
+#[test]
+fn a_next_segment_needs_no_descriptor_for_the_folder() {
+    let (disk, archive) = (FaultDisk::default(), MemoryArchive::default());
+    let mut store = open(&disk, &archive, &small()).unwrap();
+    disk.refuse_folders();
+    let steps = 40;
+    for number in 0..steps {
+        step(&mut store, number).unwrap();
+    }
+    assert!(!disk.names().contains(&segment(1)), "it was used again");
+    drop(store);
+    let mut store = open(&disk.after_crash(9), &archive, &small()).unwrap();
+    assert_eq!(look(&mut store, steps), expected(steps)[40]);
+}

@@ -18,11 +18,6 @@ pub fn is_over_postgres() -> bool {
     std::env::var(TEST_STORE).is_ok_and(|store| store == "postgres")
 }
 
-/// How often to do what is done again and again with a new store each time: a new database takes a while.
-pub fn rounds(in_memory: usize) -> usize {
-    if is_over_postgres() { in_memory.div_ceil(20) } else { in_memory }
-}
-
 /// The variable that asks for as often as takes minutes: `cargo xtask soak` sets it.
 const SOAK: &str = "TENURE_SOAK";
 
@@ -45,16 +40,24 @@ pub enum AnyStore {
 impl AnyStore {
     /// An empty one, which goes by the test's time.
     pub fn new(now_ms: impl Fn() -> i64 + Send + Sync + 'static) -> Self {
+        Self::at(Self::place().as_deref(), now_ms)
+    }
+
+    /// Where the stores of several nodes meet: a new database. What is in memory meets nobody.
+    pub fn place() -> Option<String> {
         match std::env::var(TEST_STORE).as_deref() {
-            Ok("postgres") => {
-                let clock = Some(TestClock(Arc::new(now_ms)));
-                let options = Options { clock, stats_ms: 0, ..Options::default() };
-                let store = Postgres::open(&Server::shared().database(), &options).expect("opens");
-                Self::Postgres(Box::new(store))
-            }
-            Ok("memory") | Err(_) => Self::Memory(Memory::default()),
+            Ok("postgres") => Some(Server::shared().database()),
+            Ok("memory") | Err(_) => None,
             Ok(other) => panic!("{TEST_STORE}={other}: memory or postgres"),
         }
+    }
+
+    /// One more store in that place; without a place an empty one.
+    pub fn at(place: Option<&str>, now_ms: impl Fn() -> i64 + Send + Sync + 'static) -> Self {
+        let Some(url) = place else { return Self::Memory(Memory::default()) };
+        let clock = Some(TestClock(Arc::new(now_ms)));
+        let options = Options { clock, stats_ms: 0, ..Options::default() };
+        Self::Postgres(Box::new(Postgres::open(url, &options).expect("opens")))
     }
 }
 
@@ -144,6 +147,10 @@ impl Rows for AnyView<'_> {
 
     fn claim(&self, key: &CollectionKey, number: u64) -> Option<Arc<Claim>> {
         each!(self, Self, view => view.claim(key, number))
+    }
+
+    fn barring(&self, key: &CollectionKey, number: u64) -> Option<Arc<Claim>> {
+        each!(self, Self, view => view.barring(key, number))
     }
 
     fn claims_of(&self, key: &CollectionKey, holder_id: &str) -> Vec<Arc<Claim>> {

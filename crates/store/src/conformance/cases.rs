@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tenure_core::command::{Acquire, Complete, PutItem};
 use tenure_core::{
     ClaimState, CollectionKey, Command, Expect, Fact, ItemId, ItemWrite, Json, Policy, Principal, Reply,
-    Rows, Status, Verb, fold,
+    Rows, Status, Text, Verb, fold,
 };
 
 use super::compare::{all_audit, all_collections};
@@ -172,7 +172,7 @@ fn claims<S: Store>(harness: &mut Harness<'_, S>) {
     drop(view);
     let reader = harness.reader();
     let filter = ClaimFilter {
-        holder: Some(Arc::from("ana")),
+        holder: Some(Text::from("ana")),
         state: Some(ClaimState::Active),
         ..ClaimFilter::default()
     };
@@ -185,7 +185,7 @@ fn claims<S: Store>(harness: &mut Harness<'_, S>) {
 }
 
 fn policies<S: Store>(harness: &mut Harness<'_, S>) {
-    let set = |policy: Policy| Verb::SetPolicy { kind: Arc::from("custom"), policy: Arc::new(policy) };
+    let set = |policy: Policy| Verb::SetPolicy { kind: Text::from("custom"), policy: Arc::new(policy) };
     let policies = CollectionKey::policies();
     assert!(harness.run(command("custom/a", "ana", acquire(&["one"]))).is_err());
     harness.grant(command(policies.as_str(), "ana", set(Policy::lock())));
@@ -246,13 +246,13 @@ fn audit<S: Store>(harness: &mut Harness<'_, S>) {
         assert!(found.windows(2).all(|pair| pair[0].1.event.at_ms >= pair[1].1.event.at_ms), "newest first");
         found.len()
     };
-    assert_eq!(find(AuditFilter { actor: Some(Arc::from("ana")), ..none() }), 29);
-    assert_eq!(find(AuditFilter { action: Some(Arc::from("claim_released")), ..none() }), 40);
+    assert_eq!(find(AuditFilter { actor: Some(Text::from("ana")), ..none() }), 29);
+    assert_eq!(find(AuditFilter { action: Some(Text::from("claim_released")), ..none() }), 40);
     assert_eq!(find(AuditFilter { item: Some(item("item-3")), ..none() }), 16);
     assert_eq!(find(AuditFilter { collection: Some(key("lock/b")), ..none() }), 41);
     assert_eq!(find(AuditFilter { from_ms: Some(times[10]), to_ms: Some(times[20]), ..none() }), 20);
-    assert_eq!(find(AuditFilter { actor: Some(Arc::from("nobody")), ..none() }), 0);
-    let both = AuditFilter { actor: Some(Arc::from("ben")), item: Some(item("item-1")), ..none() };
+    assert_eq!(find(AuditFilter { actor: Some(Text::from("nobody")), ..none() }), 0);
+    let both = AuditFilter { actor: Some(Text::from("ben")), item: Some(item("item-1")), ..none() };
     assert_eq!(find(both), 6);
 }
 
@@ -314,7 +314,7 @@ fn unicode<S: Store>(harness: &mut Harness<'_, S>) {
     for id in ids {
         harness.grant(command("lock/a", "ana", acquire(&[id])));
     }
-    harness.grant(command("lock/a", "ana", Verb::Nudge { claim: 2, message: Some(Arc::from("¿ya?")) }));
+    harness.grant(command("lock/a", "ana", Verb::Nudge { claim: 2, message: Some(Text::from("¿ya?")) }));
     harness.reopen();
     let reader = harness.reader();
     for id in ids {
@@ -461,8 +461,8 @@ fn any_command(dice: &mut Dice, numbers: u64) -> Command {
         7 => Verb::Release { claim },
         8 => Verb::Cancel { claim },
         9 => Verb::Expire { claim },
-        10 => Verb::ForceRelease { item: item(id), reason: Arc::from("needed elsewhere") },
-        11 => Verb::ForceClaim { item: item(id), reason: Arc::from("mine now"), session: None },
+        10 => Verb::ForceRelease { item: item(id), reason: Text::from("needed elsewhere") },
+        11 => Verb::ForceClaim { item: item(id), reason: Text::from("mine now"), session: None },
         12 => put(id, Some("ready"), Some("{}")),
         13 => Verb::DeleteItem { item: item(id), expect: Expect::Any, guard: None },
         14 => Verb::Nudge { claim, message: None },

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tenure_core::command::{Acquire, Complete};
 use tenure_core::{
     Claim, ClaimState, Collection, CollectionKey, Command, Decision, Guard, Hash, Item, ItemId, Policy,
-    Principal, Refusal, Reply, Rows, Verb, decide,
+    Principal, Refusal, Reply, Rows, Text, Verb, decide,
 };
 
 use super::compare;
@@ -336,5 +336,5 @@ pub fn command(collection: &str, actor: &str, verb: Verb) -> Command {
 }
 
 pub(super) fn reply_key(collection: &CollectionKey, principal: &str, key: &str) -> ReplyKey {
-    ReplyKey { collection: collection.clone(), principal: Arc::from(principal), key: Arc::from(key) }
+    ReplyKey { collection: collection.clone(), principal: Text::from(principal), key: Text::from(key) }
 }

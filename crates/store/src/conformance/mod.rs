@@ -10,14 +10,18 @@ mod any;
 mod cases;
 mod compare;
 mod harness;
+mod holding;
+mod pooler;
 mod proxy;
 mod server;
 
-pub use any::{AnyStore, AnyView, TEST_STORE, is_over_postgres, rounds, times};
+pub use any::{AnyStore, AnyView, TEST_STORE, is_over_postgres, times};
 pub use compare::readers as assert_same;
 pub use harness::{Harness, Outcome, Overlay, command, key, wants_of};
+pub use holding::Holding;
+pub use pooler::Pooler;
 pub use proxy::{Asked, Cut, Proxy};
-pub use server::Server;
+pub use server::{AS_VERSION_3, Server};
 
 use crate::Store;
 

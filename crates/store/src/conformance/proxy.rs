@@ -6,6 +6,8 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
+use parking_lot::{Condvar, Mutex};
+
 use crate::postgres::BEGIN_BATCH;
 
 const COMMIT: &[u8] = b"COMMIT\0";
@@ -71,9 +73,20 @@ struct State {
     cuts: AtomicU64,
     /// Connections of an older generation are closed at their next byte.
     generation: AtomicU64,
+    /// Nothing passes, and nobody hears that it does not.
+    is_silent: Mutex<bool>,
+    speaks: Condvar,
 }
 
 impl State {
+    /// Waits while nothing passes.
+    fn wait_to_speak(&self) {
+        let mut is_silent = self.is_silent.lock();
+        while *is_silent {
+            self.speaks.wait(&mut is_silent);
+        }
+    }
+
     /// Takes the next cut, if it is this one.
     fn take(&self, cut: Cut) -> bool {
         let never = Cut::Never as u8;
@@ -112,6 +125,18 @@ impl Proxy {
     /// How many times it was cut.
     pub fn cuts(&self) -> u64 {
         self.state.cuts.load(Ordering::SeqCst)
+    }
+
+    /// From here on nothing passes, and every connection stays open, new ones too: what a network does that has lost a
+    /// machine.
+    pub fn fall_silent(&self) {
+        *self.state.is_silent.lock() = true;
+    }
+
+    /// Whatever was held back passes, and everything after it.
+    pub fn speak_again(&self) {
+        *self.state.is_silent.lock() = false;
+        self.state.speaks.notify_all();
     }
 
     /// Closes everything that is connected now.
@@ -154,6 +179,7 @@ fn pass(
     let mut asked = Asked::default();
     loop {
         let Ok(count @ 1..) = from.read(&mut buffer) else { return };
+        state.wait_to_speak();
         if state.generation.load(Ordering::SeqCst) != generation {
             return;
         }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use tokio_postgres::NoTls;
 
@@ -24,6 +25,12 @@ read -r _
 "$1/pg_ctl" --silent --wait --pgdata="$2" --mode=immediate stop >/dev/null 2>&1
 rm -rf "$2"
 "#;
+
+/// Takes the tables back to how the version before the newest made them, with all that was written since.
+pub const AS_VERSION_3: &str = "ALTER TABLE tenure.meta ADD COLUMN history text; \
+     UPDATE tenure.meta SET history = (SELECT regexp_replace(place, '/[0-9]+/', '/') FROM tenure.place); \
+     DROP TABLE tenure.place; \
+     DELETE FROM tenure.migrations WHERE version > 3; UPDATE tenure.schema SET version = 3";
 
 /// A running server. It is stopped when this is dropped, and when the process ends.
 pub struct Server {
@@ -197,15 +204,39 @@ impl Server {
         self.ask("postgres", &count).and_then(|count| count.parse().ok()).expect("a count")
     }
 
-    /// Kills it without a chance to finish anything.
-    pub fn kill(&self) {
+    /// The number of its first process.
+    fn pid(&self) -> String {
         let pid = fs::read_to_string(self.folder.join("postmaster.pid")).expect("it runs");
-        let pid = pid.lines().next().expect("its number").to_owned();
+        pid.lines().next().expect("its number").to_owned()
+    }
+
+    /// Stops it without a chance to finish anything.
+    pub fn kill(&self) {
+        let pid = self.pid();
         // SIGQUIT: its children are told to stop where they are, as after a crash; the next start recovers.
-        let killed = Command::new("kill").args(["-QUIT", &pid]).status();
-        assert!(killed.is_ok_and(|status| status.success()), "kill {pid}");
+        signal("-QUIT", &pid);
         while self.folder.join("postmaster.pid").exists() && Path::new("/proc").join(&pid).exists() {
             std::thread::yield_now();
+        }
+    }
+
+    /// Kills it with SIGKILL: nobody tells its children, who find out by themselves and end, and the file with its
+    /// number stays.
+    pub fn crash(&self) {
+        let pid = self.pid();
+        // It starts no more children while they are looked for.
+        signal("-STOP", &pid);
+        let children = children(&pid);
+        assert!(!children.is_empty(), "the processes of {pid}");
+        signal("-KILL", &pid);
+        let begun = Instant::now();
+        while is_running(&pid) || children.iter().any(|child| is_running(child)) {
+            assert!(begun.elapsed() < Duration::from_secs(30), "its processes outlive it: {children:?}");
+            std::thread::yield_now();
+        }
+        // Where nobody takes note of the dead, PostgreSQL would take it for alive.
+        if Path::new("/proc").join(&pid).exists() {
+            fs::remove_file(self.folder.join("postmaster.pid")).expect("the file goes");
         }
     }
 
@@ -264,7 +295,33 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-fn command(program: &Path) -> Command {
+fn signal(signal: &str, pid: &str) {
+    let sent = Command::new("kill").args([signal, pid]).status();
+    assert!(sent.is_ok_and(|status| status.success()), "kill {signal} {pid}");
+}
+
+/// Of a process: its state, and the number of the one that started it.
+fn look_at(pid: &str) -> Option<(String, String)> {
+    let stat = fs::read_to_string(Path::new("/proc").join(pid).join("stat")).ok()?;
+    // Its name is in brackets, and may be anything.
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut words = rest.split_whitespace().map(str::to_owned);
+    Some((words.next()?, words.next()?))
+}
+
+/// It is there, and not only in the list of those whose end nobody has noted.
+fn is_running(pid: &str) -> bool {
+    look_at(pid).is_some_and(|(state, _)| state != "Z")
+}
+
+fn children(pid: &str) -> Vec<String> {
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let all = all.filter_map(|entry| entry.file_name().into_string().ok());
+    all.filter(|each| look_at(each).is_some_and(|(_, parent)| parent == pid)).collect()
+}
+
+/// A program that is not root.
+pub(super) fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.current_dir(std::env::temp_dir());
     if is_root() {

@@ -50,7 +50,7 @@ impl Embedded {
     pub fn open(dir: &Path, options: &Options) -> Result<Self, Error> {
         Self::open_with(Arc::new(RealDisk), dir, options, |dir| {
             super::moving::refuse_marked(dir)?;
-            SqliteArchive::open(dir)
+            SqliteArchive::open_with(dir, options)
         })
     }
 }
@@ -249,6 +249,10 @@ impl Rows for EmbeddedView<'_> {
 
     fn claim(&self, key: &CollectionKey, number: u64) -> Option<Arc<Claim>> {
         self.live.state.claim(key, number)
+    }
+
+    fn barring(&self, key: &CollectionKey, number: u64) -> Option<Arc<Claim>> {
+        self.live.state.barring(key, number)
     }
 
     fn claims_of(&self, key: &CollectionKey, holder_id: &str) -> Vec<Arc<Claim>> {

@@ -2,8 +2,8 @@
 //! machine's own.
 //!
 //! What a caller may rely on, and a simulator must honour: bytes are safe after `sync_data` (or
-//! `allocate`) has returned; a file's name, a rename and a removal are safe after `sync_dir` of the
-//! folder has returned. Before that each may be there, be missing, or (bytes) be there in part.
+//! `allocate`) has returned; a file's name, a rename and a removal are safe after `sync_dir` or `sync_names`
+//! of the folder has returned. Before that each may be there, be missing, or (bytes) be there in part.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,6 +17,8 @@ use rustix::rand::{GetRandomFlags, getrandom};
 pub trait Disk: Send + Sync + 'static {
     /// An open file.
     type File: DiskFile;
+    /// A folder that stays open, so that making its names safe takes no descriptor any more.
+    type Folder: Send + 'static;
     /// Owning a folder; dropping it gives the folder up.
     type Lock: Send + Sync + 'static;
 
@@ -34,8 +36,14 @@ pub trait Disk: Send + Sync + 'static {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
+    /// Opens a folder that is there.
+    fn open_dir(&self, dir: &Path) -> io::Result<Self::Folder>;
+    /// Makes the names in an open folder safe.
+    fn sync_names(&self, folder: &Self::Folder) -> io::Result<()>;
     /// Makes the names in a folder safe.
-    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.sync_names(&self.open_dir(dir)?)
+    }
     /// A number that nobody can guess: the salt of a journal segment.
     fn random(&self) -> io::Result<u64>;
 }
@@ -82,6 +90,7 @@ impl Drop for RealLock {
 
 impl Disk for RealDisk {
     type File = RealFile;
+    type Folder = File;
     type Lock = RealLock;
 
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
@@ -133,8 +142,12 @@ impl Disk for RealDisk {
         std::fs::remove_file(path)
     }
 
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        File::open(dir)?.sync_all()
+    fn open_dir(&self, dir: &Path) -> io::Result<File> {
+        File::open(dir)
+    }
+
+    fn sync_names(&self, folder: &File) -> io::Result<()> {
+        folder.sync_all()
     }
 
     fn random(&self) -> io::Result<u64> {

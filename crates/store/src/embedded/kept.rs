@@ -5,7 +5,11 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
+use tenure_core::{Item, Reply};
+
 use super::archive::{KeptPlace, read_kept};
+use super::live::claim_bytes;
+use crate::limits::KEPT_VALUES_BYTES_MAX;
 use crate::{Kept, Map, ReplyKey};
 
 /// A key, as 128 bits that nobody outside can aim at: each process draws its own secret.
@@ -31,6 +35,8 @@ pub(crate) struct KeptIndex {
     order: VecDeque<(KeptId, i64)>,
     /// The newest answers, and all that the archive does not have yet.
     answers: Map<KeptId, Arc<Kept>>,
+    /// What they take.
+    answer_bytes: usize,
     /// Their keys, oldest first.
     answer_order: VecDeque<KeptId>,
     known_max: usize,
@@ -62,6 +68,7 @@ impl KeptIndex {
             known: Map::default(),
             order: VecDeque::new(),
             answers: Map::default(),
+            answer_bytes: 0,
             answer_order: VecDeque::new(),
             known_max,
             answers_max,
@@ -88,8 +95,10 @@ impl KeptIndex {
     pub(crate) fn insert(&mut self, key: &ReplyKey, kept: Arc<Kept>) {
         let (id, at_ms) = (self.keys.id(key), kept.at_ms);
         self.put(id, at_ms, None);
-        if self.answers.insert(id, kept).is_none() {
-            self.answer_order.push_back(id);
+        self.answer_bytes += bytes(&kept);
+        match self.answers.insert(id, kept) {
+            Some(earlier) => self.answer_bytes -= bytes(&earlier),
+            None => self.answer_order.push_back(id),
         }
         self.trim(at_ms);
     }
@@ -123,7 +132,7 @@ impl KeptIndex {
                     break;
                 }
                 self.known.remove(id);
-                self.answers.remove(id);
+                self.answer_bytes -= self.answers.remove(id).map_or(0, |kept| bytes(&kept));
             }
             self.order.pop_front();
         }
@@ -146,27 +155,59 @@ impl KeptIndex {
     }
 
     fn trim_answers(&mut self) {
-        while self.answer_order.len() > self.answers_max {
+        while self.answer_order.len() > self.answers_max || self.answer_bytes > KEPT_VALUES_BYTES_MAX {
             let Some(id) = self.answer_order.front() else { break };
             // Only the archive's are let go; folds come in order, so the first that is not ends it.
             if self.known.get(id).is_some_and(|known| known.place.is_none()) {
                 break;
             }
-            self.answers.remove(id);
+            self.answer_bytes -= self.answers.remove(id).map_or(0, |kept| bytes(&kept));
             self.answer_order.pop_front();
         }
     }
 }
 
+/// About what an answer takes: a row that it shows may be nobody else's any more.
+fn bytes(kept: &Kept) -> usize {
+    size_of::<Kept>() + kept.outcome.as_ref().map_or(0, reply_bytes)
+}
+
+fn reply_bytes(reply: &Reply) -> usize {
+    match reply {
+        Reply::Acquired { claim, .. } | Reply::Beat { claim, .. } | Reply::Claim { claim } => {
+            claim_bytes(claim)
+        }
+        Reply::Freed { claim } => claim.as_deref().map_or(0, claim_bytes),
+        Reply::Item { item, .. } => {
+            size_of::<Item>() + item.data.as_ref().map_or(0, |data| data.as_str().len())
+        }
+        Reply::Group(replies) => replies.iter().map(|reply| size_of::<Reply>() + reply_bytes(reply)).sum(),
+        Reply::Collection { .. } | Reply::Done => 0,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use tenure_core::{CollectionKey, Hash, Reply};
+    use tenure_core::{CollectionKey, Hash, ItemId, Json, Status, Text};
 
     use super::*;
 
     fn key(name: &str) -> ReplyKey {
         let collection = CollectionKey::new("lock/a").unwrap();
-        ReplyKey { collection, principal: Arc::from("ana"), key: Arc::from(name) }
+        ReplyKey { collection, principal: Text::from("ana"), key: Text::from(name) }
+    }
+
+    fn item() -> Item {
+        Item {
+            id: ItemId::new("a").unwrap(),
+            status: Status::new("open").unwrap(),
+            version: 1,
+            data: None,
+            fence: 0,
+            claim: 0,
+            updated_at_ms: 1,
+            updated_by: Text::from("ana"),
+        }
     }
 
     fn kept(at_ms: i64) -> Arc<Kept> {
@@ -185,6 +226,29 @@ mod tests {
         assert!(matches!(index.lookup(&key("a")), Lookup::Archived(found) if found == place));
         assert!(matches!(index.lookup(&key("b")), Lookup::Here(_)));
         assert!(matches!(index.lookup(&key("c")), Lookup::Unknown));
+    }
+
+    #[test]
+    fn a_few_large_answers_leave_memory_as_many_small_ones_do() {
+        let mut index = KeptIndex::new(1_000_000, 1_000_000);
+        let place = KeptPlace { through: 9, part: 0 };
+        let data = Some(Json::of(&"x".repeat(60_000)).expect("a document"));
+        let count = KEPT_VALUES_BYTES_MAX / 60_000 + 10;
+        let mut ids = Vec::new();
+        for number in 0..count {
+            let item = Arc::new(Item { data: data.clone(), ..item() });
+            let outcome = Ok(Reply::Item { item, created: true });
+            let at_ms = i64::try_from(number).unwrap();
+            let key = key(&number.to_string());
+            index.insert(&key, Arc::new(Kept { fingerprint: Hash::default(), at_ms, outcome }));
+            ids.push((index.keys().id(&key), at_ms));
+        }
+        assert_eq!(index.answers.len(), count, "the archive has none of them");
+        index.folded(place, &ids);
+        assert!(index.answer_bytes <= KEPT_VALUES_BYTES_MAX, "{}", index.answer_bytes);
+        assert!((count - 50..count).contains(&index.answers.len()), "{}", index.answers.len());
+        index.trim(i64::MAX);
+        assert_eq!((index.answers.len(), index.answer_bytes), (0, 0));
     }
 
     #[test]

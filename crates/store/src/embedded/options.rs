@@ -17,6 +17,8 @@ pub struct Options {
     pub fold_bytes: u64,
     /// The longest that a batch waits to be folded.
     pub fold_after_ms: u64,
+    /// Pages in the archive's log after which they are moved into its file.
+    pub checkpoint_pages: u32,
     /// Events that each collection keeps at least; `None` keeps all.
     pub retain_events: Option<u64>,
     /// Ended claims in memory.
@@ -39,6 +41,7 @@ impl Default for Options {
             fold: Fold::Thread,
             fold_bytes: limits::FOLD_BYTES,
             fold_after_ms: limits::FOLD_AFTER_MS,
+            checkpoint_pages: limits::CHECKPOINT_PAGES,
             retain_events: None,
             ended_claims_max: limits::ENDED_CLAIMS_MAX,
             kept_max: limits::KEPT_MAX,
@@ -85,6 +88,8 @@ pub struct Faults {
     pub ignore_crc: bool,
     /// Makes no name in the journal's folder safe.
     pub skip_dir_sync: bool,
+    /// Takes what is in the archive's log for safe, and uses segments again on the strength of it.
+    pub skip_log_sync: bool,
     /// Folds a batch before the journal has it.
     pub fold_before_sync: bool,
     /// Shows a batch to readers before it is safe.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use parking_lot::RwLock;
-use tenure_core::{CollectionKey, Fact, Refusal, Rows, Sealed, fold};
+use tenure_core::{CollectionKey, Fact, Refusal, Rows, Sealed, Text, fold};
 
 use super::archive::{Archive, ArchiveReader, Group, GroupRows, KeptPlace, Recorder};
 use super::commit::Embedded;
@@ -79,7 +79,7 @@ pub(super) fn open<D: Disk, A: Archive>(
     replay.put_back();
     let Replay { mut live, group, .. } = replay;
     live.kept.trim(live.high_water_ms);
-    live.forget_ended();
+    live.forget_ended(usize::MAX);
     let live = Arc::new(RwLock::new(live));
     let (reader, readers) = (archive.reader(), archive.reader());
     // Asked for nothing, so that it is open.
@@ -164,8 +164,8 @@ impl Replay {
         if let Some(kept) = entry.kept.filter(|_| !self.faults.lose_kept_on_replay) {
             let reply_key = ReplyKey {
                 collection: key.clone(),
-                principal: Arc::from(kept.principal),
-                key: Arc::from(kept.key),
+                principal: Text::from(kept.principal),
+                key: Text::from(kept.key),
             };
             self.group.add_kept(self.live.kept.keys().id(&reply_key), &reply_key, &kept.kept);
             self.live.kept.insert(&reply_key, kept.kept);
@@ -219,7 +219,7 @@ impl Replay {
         for (place, chunk) in group.kept_places() {
             self.live.kept.folded(place, &chunk.ids);
         }
-        self.live.forget_ended();
+        self.live.forget_ended(usize::MAX);
         Ok(())
     }
 }

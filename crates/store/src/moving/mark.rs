@@ -63,3 +63,39 @@ pub(crate) fn refusal(place: &str, mark: Option<&Mark>) -> Error {
     };
     Error::Unsupported { detail }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// E9: whatever stands there, nobody serves it; and a mark that is read is written and read again as the same.
+    #[test]
+    fn e9_a_spoiled_mark_is_read_as_what_it_says_or_not_at_all_and_always_refuses() {
+        let source = Identity { id: "4f1c".to_owned(), version: "17".to_owned() };
+        let corpus = [
+            Mark::Unfinished { source, from: "tenure-data".to_owned() },
+            Mark::Backup,
+            Mark::Moved { target: "9b20".to_owned(), to: "postgres://db.example/tenure".to_owned() },
+        ];
+        let judged = tenure_spoil::spoiled(&corpus.map(|mark| mark.encode().into_bytes()), |bytes| {
+            let mark = std::str::from_utf8(bytes).ok().and_then(Mark::decode);
+            let Error::Unsupported { detail } = refusal("here", mark.as_ref()) else {
+                return Err("it is no refusal".to_owned());
+            };
+            let what = match &mark {
+                Some(Mark::Unfinished { .. }) => "here holds an unfinished move",
+                Some(Mark::Backup) => "here is a backup",
+                Some(Mark::Moved { .. }) => "here was moved to",
+                None => "here has a mark of a move that this program cannot read",
+            };
+            if !detail.starts_with(what) {
+                return Err(detail);
+            }
+            if mark.as_ref().is_some_and(|mark| Mark::decode(&mark.encode()).as_ref() != Some(mark)) {
+                return Err(format!("read again it is another: {mark:?}"));
+            }
+            Ok(mark.is_some())
+        });
+        assert!(judged.reaches_both(), "{judged:?}");
+    }
+}

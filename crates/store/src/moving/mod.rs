@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
-use tenure_core::{Claim, ClaimState, Collection, CollectionKey, Hash, Item, ItemId, Policy, Sealed};
+use tenure_core::{Claim, ClaimState, Collection, CollectionKey, Hash, Item, ItemId, Policy, Sealed, Text};
 
 use crate::check::Bounds;
 use crate::embedded::moving::{FolderSource, FolderTarget};
@@ -125,7 +125,7 @@ pub(crate) trait Source {
 }
 
 /// Policies by kind.
-pub(crate) type Policies = Vec<(Arc<str>, Arc<Policy>)>;
+pub(crate) type Policies = Vec<(Text, Arc<Policy>)>;
 /// A page of kept replies.
 pub(crate) type Replies = Vec<(ReplyKey, Arc<Kept>)>;
 /// Takes such a page.

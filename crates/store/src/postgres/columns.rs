@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tenure_core::{Claim, Collection, CollectionKey, Item, ItemId, Policy, Sealed};
+use tenure_core::{Claim, Collection, CollectionKey, Item, ItemId, Policy, Sealed, Text};
 use tokio_postgres::types::Type;
 
 use super::load::Held;
@@ -144,7 +144,7 @@ pub(super) struct Columns {
     pub(super) heads: BTreeMap<CollectionKey, Arc<Collection>>,
     pub(super) items: BTreeMap<(CollectionKey, ItemId), Written<Option<Arc<Item>>>>,
     pub(super) claims: BTreeMap<(CollectionKey, u64), Written<Arc<Claim>>>,
-    pub(super) policies: BTreeMap<Arc<str>, Arc<Policy>>,
+    pub(super) policies: BTreeMap<Text, Arc<Policy>>,
     pub(super) replies: BTreeMap<ReplyKey, Arc<Kept>>,
     pub(super) events: Vec<(CollectionKey, Arc<Sealed>)>,
     pub(super) touched: BTreeSet<CollectionKey>,

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::Thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 use tokio_postgres::config::{ChannelBinding, Host, SslMode, SslNegotiation, TargetSessionAttrs};
@@ -17,6 +17,7 @@ use super::Options;
 use super::hush::{Hush, Hushed};
 use super::tls::{Asked, Stream, Tls};
 use crate::Error;
+use crate::limits::TOLD_AGAIN_MS;
 
 /// An address, and how to speak there.
 struct Place {
@@ -118,6 +119,11 @@ impl Link {
         self.connect_to(place, place.tls.clone()).await
     }
 
+    /// It was told how to go past a pooler.
+    pub(super) fn is_past_poolers(&self) -> bool {
+        self.direct.is_some()
+    }
+
     async fn connect_to(&self, place: &Place, tls: Tls) -> Result<(Client, Wire), Error> {
         let limit = Duration::from_millis(self.options.connect_ms);
         let connected = tokio::time::timeout(limit, place.config.connect(tls)).await;
@@ -203,6 +209,22 @@ impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Not the configuration: it has the password.
         f.debug_struct("Link").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+/// Waits for what somebody else does, however long that takes, and tells the operator now and then.
+#[derive(Default)]
+pub(super) struct Patience {
+    told: Option<Instant>,
+}
+
+impl Patience {
+    /// It was waited for in vain once more.
+    pub(super) fn tell(&mut self, error: &Error, why: &str) {
+        if self.told.is_none_or(|told| told.elapsed() >= Duration::from_millis(TOLD_AGAIN_MS)) {
+            self.told = Some(Instant::now());
+            tracing::warn!(%error, "waiting to start: {why}");
+        }
     }
 }
 

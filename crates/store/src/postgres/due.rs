@@ -3,11 +3,12 @@
 use std::sync::atomic::Ordering;
 
 use tenure_core::CollectionKey;
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::Shared;
 use super::load::CLOCK;
-use super::reader::{Pool, Query, key_of};
+use super::reader::{Query, key_of};
 use super::rows::{page, uint};
 use crate::Error;
 use crate::read::{Due, Pulse};
@@ -21,26 +22,23 @@ pub(super) const DUE: &str = "SELECT collection, number, expires_at_ms FROM tenu
 
 pub(super) fn pulse(
     shared: &Shared,
-    pool: &Pool,
+    read: impl Fn(&[Query<'_>]) -> Result<Vec<Vec<Row>>, Error>,
     watched: &[CollectionKey],
     ahead_ms: i64,
     limit: usize,
 ) -> Result<Pulse, Error> {
     let keys: Vec<&str> = watched.iter().map(CollectionKey::as_str).collect();
     let (limit, test_ms) = (page(limit), shared.link.options.test_ms());
-    let answers = shared.read(
-        pool,
-        &[
-            Query {
-                sql: DUE,
-                parameters: vec![(&ahead_ms, Type::INT8), (&limit, Type::INT8), (&test_ms, Type::INT8)],
-            },
-            Query { sql: HEADS, parameters: vec![(&keys, Type::TEXT_ARRAY)] },
-            Query { sql: "SELECT epoch FROM tenure.meta", parameters: Vec::new() },
-            // Last, so that what it says is nearest to when the answer arrives.
-            Query { sql: CLOCK, parameters: Vec::new() },
-        ],
-    )?;
+    let answers = read(&[
+        Query {
+            sql: DUE,
+            parameters: vec![(&ahead_ms, Type::INT8), (&limit, Type::INT8), (&test_ms, Type::INT8)],
+        },
+        Query { sql: HEADS, parameters: vec![(&keys, Type::TEXT_ARRAY)] },
+        Query { sql: "SELECT epoch FROM tenure.meta", parameters: Vec::new() },
+        // Last, so that what it says is nearest to when the answer arrives.
+        Query { sql: CLOCK, parameters: Vec::new() },
+    ])?;
     let [due, heads, epoch, clock] = &answers[..] else { unreachable!("four statements were sent") };
     // Another node may have begun one.
     if let Some(row) = epoch.first() {

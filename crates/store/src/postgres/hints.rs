@@ -19,7 +19,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{AsyncMessage, Client};
 
 use super::Shared;
-use super::connect::{Link, failure};
+use super::connect::failure;
 use crate::Error;
 use crate::limits::{HINT_BYTES_MAX, HINT_PAUSE_MS, HINT_QUEUE_MAX};
 use crate::read::{Heard, Hints};
@@ -76,7 +76,7 @@ pub(super) fn start(shared: &Arc<Shared>, heard: Heard) -> Result<Arc<dyn Hints>
             let redis = shared.link.options.redis.clone();
             let connected = match &redis {
                 Some(redis) => over_redis(redis, &hearer).await.map_err(|error| error.to_string()),
-                None => over_notify(&shared.link, &hearer).await.map_err(|error| error.to_string()),
+                None => over_notify(&shared, &hearer).await.map_err(|error| error.to_string()),
             };
             drop(shared);
             let failed = match connected {
@@ -141,7 +141,8 @@ async fn over_redis(redis: &Redis, hearer: &Hearer) -> std::io::Result<(Mouth, E
     Ok((Mouth::Redis(speaker), Box::pin(ears)))
 }
 
-async fn over_notify(link: &Link, hearer: &Hearer) -> Result<(Mouth, Ears), Error> {
+async fn over_notify(shared: &Shared, hearer: &Hearer) -> Result<(Mouth, Ears), Error> {
+    let link = &shared.link;
     let (client, mut connection) = link.connect_direct().await?;
     let hearer = hearer.clone();
     let (living, ended) = oneshot::channel::<()>();
@@ -153,7 +154,10 @@ async fn over_notify(link: &Link, hearer: &Hearer) -> Result<(Mouth, Ears), Erro
         }
         drop(living);
     });
-    client.batch_execute(&format!("LISTEN {CHANNEL}")).await.map_err(|error| failure(&error))?;
+    // A pooler's session would go on to listen, for whoever has it next; what is said arrives through it all the same.
+    if link.is_past_poolers() || !shared.is_pooled() {
+        client.batch_execute(&format!("LISTEN {CHANNEL}")).await.map_err(|error| failure(&error))?;
+    }
     let ears = async move {
         let _ = ended.await;
         "the connection for hints ended".to_owned()

@@ -17,9 +17,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
-use super::connect::failure;
+use super::connect::{Link, Patience, failure};
 use super::load::{CLOCK, CLOCK_AND_PLACE};
 use super::rows::{int, uint};
 use super::schema::check_version;
@@ -33,27 +34,69 @@ const HERE: &str = "SELECT (SELECT system_identifier::text FROM pg_control_syste
      (SELECT oid FROM pg_database WHERE datname = current_database()) || '/' || \
      left(pg_walfile_name(pg_current_wal_lsn()), 8)";
 
-/// Looks which history this is, where the database can tell.
+/// Looks which history this is, where the database can tell. At a start there is time: another node that begins an
+/// epoch walks through all collections, and is waited for.
 pub(super) fn begin(shared: &Arc<Shared>, client: &Client) -> Result<(), Error> {
     let link = &shared.link;
-    match link.wait(link.in_time(client.query_typed_one(HERE, &[])))? {
-        Ok(_) => settle(shared),
+    if link.wait(here(link, client))?.is_none() {
+        return Ok(());
+    }
+    let mut patience = Patience::default();
+    loop {
+        match settle_once(shared) {
+            Err(Unsettled::Locked(error)) => patience
+                .tell(&error, "another node begins an epoch, which takes a moment for each collection"),
+            Err(Unsettled::Store(error)) => return Err(error),
+            Ok(()) => return Ok(()),
+        }
+    }
+}
+
+/// Where the data is, if the database tells.
+pub(super) async fn here(link: &Link, client: &Client) -> Result<Option<String>, Error> {
+    match link.in_time(client.query_typed_one(HERE, &[])).await? {
+        Ok(row) => Ok(Some(row.get(0))),
         // Functions that it does not have, or not for this user.
         Err(error) if error.code().is_some_and(|code| matches!(&code.code()[..2], "0A" | "42" | "55")) => {
             tracing::warn!(%error, "this database does not tell its timeline: after a takeover that lost commits \
                 tokens may repeat");
-            Ok(())
+            Ok(None)
         }
         Err(error) => Err(failure(&error)),
     }
 }
 
+/// The row says where it was written, and that is here: what somebody asks who only reads.
+pub(super) const IS_OF: &str =
+    "SELECT place IS NULL OR place = $1 AND coalesce(written = xmin, true) FROM tenure.place WHERE one";
+/// The row is written here and now.
+pub(super) const STAMP: &str = "UPDATE tenure.place SET place = $1, written = pg_current_xact_id()::xid \
+     WHERE (place, written) IS DISTINCT FROM ($1, xmin)";
+
 /// The row is written anew by this transaction, if it was written by the one that it names.
 pub(super) const STAMP_AGAIN: &str =
     "UPDATE tenure.place SET written = pg_current_xact_id()::xid WHERE written = xmin";
 
-/// Takes over the history that is kept, and begins an epoch where the data is of another.
+/// Why it was not settled.
+enum Unsettled {
+    /// Somebody else has the row.
+    Locked(Error),
+    Store(Error),
+}
+
+impl From<Error> for Unsettled {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// Takes over the history that is kept, and begins an epoch where the data is of another. While another node does so
+/// callers hear that the store is away.
 pub(super) fn settle(shared: &Arc<Shared>) -> Result<(), Error> {
+    settle_once(shared).map_err(|(Unsettled::Locked(error) | Unsettled::Store(error))| error)
+}
+
+fn settle_once(shared: &Arc<Shared>) -> Result<(), Unsettled> {
     let link = &shared.link;
     let (lock_ms, statement_ms) = (link.options.lock_ms, link.options.statement_ms);
     // One node at a time; the others wait for its row, and then find that it is done.
@@ -72,8 +115,15 @@ pub(super) fn settle(shared: &Arc<Shared>) -> Result<(), Error> {
             client.batch_execute(&begin).await?;
             client.query_typed_one(&look, &[]).await
         };
-        let row = link.in_time(row).await?.map_err(|error| failure(&error))?;
-        Ok::<_, Error>((client, row))
+        let row = link.in_time(row).await?.map_err(|error| {
+            // Two rows are waited for, each for so long, and for both together no longer than for a statement.
+            let locked = [SqlState::LOCK_NOT_AVAILABLE, SqlState::QUERY_CANCELED];
+            match error.code() {
+                Some(code) if locked.contains(code) => Unsettled::Locked(failure(&error)),
+                _ => failure(&error).into(),
+            }
+        })?;
+        Ok::<_, Unsettled>((client, row))
     })?;
     check_version(u32::try_from(row.get::<_, i32>(6)).unwrap_or(u32::MAX))?;
     let (mut epoch, kept, here): (u64, Option<String>, String) = (uint(row.get(0)), row.get(1), row.get(2));
@@ -89,9 +139,7 @@ pub(super) fn settle(shared: &Arc<Shared>) -> Result<(), Error> {
     let place = link.wait(link.in_time(async {
         let raise = "UPDATE tenure.meta SET epoch = $1 WHERE epoch < $1";
         client.execute_typed(raise, &[(&int(epoch), Type::INT8)]).await?;
-        let keep = "UPDATE tenure.place SET place = $1, written = pg_current_xact_id()::xid \
-                    WHERE (place, written) IS DISTINCT FROM ($1, xmin)";
-        client.execute_typed(keep, &[(&here, Type::TEXT)]).await?;
+        client.execute_typed(STAMP, &[(&here, Type::TEXT)]).await?;
         let place = client.query_typed_one(CLOCK_AND_PLACE, &[]).await?.get(3);
         client.batch_execute("COMMIT").await?;
         Ok::<String, tokio_postgres::Error>(place)

@@ -366,4 +366,47 @@ mod tests {
         assert_eq!(kinds(&[SKIPPED, READY].concat()), "EZ");
         assert_eq!(u32::from_be_bytes([0, 0, 0, SKIPPED[4]]) as usize, SKIPPED.len() - 1);
     }
+
+    /// E9: whatever a server says reaches the driver as it is, but for the ends that were left out; however it is cut.
+    #[test]
+    fn e9_spoiled_answers_reach_the_driver_as_they_are_however_they_are_cut() {
+        const STATEMENTS: usize = 3;
+        let served = [message(b'2', b""), message(b'D', b"Z"), message(b'C', b"SELECT 1\0")].concat();
+        let failed = message(b'E', b"SERROR\0C42P01\0Mno such table\0\0");
+        let ready = message(b'Z', b"T");
+        let corpus = [
+            [&served[..], &served, &served, &ready].concat(),
+            [&served[..], &failed, &ready].concat(),
+            [&failed[..], &ready].concat(),
+            [&message(b'N', b"SNOTICE\0\0")[..], &served, &message(b'I', b""), &message(b's', b""), &ready]
+                .concat(),
+        ];
+        let judged = tenure_spoil::spoiled(&corpus, |bytes| {
+            let (mut back, mut alone) = (Vec::new(), Vec::new());
+            Talk { begun: true, ..Talk::default() }.answer(bytes, &mut alone);
+            // A head waits until it is whole.
+            let held = bytes.len().saturating_sub(alone.len());
+            if !bytes.starts_with(&alone) || held >= 5 {
+                return Err("without a pipeline it is changed".to_owned());
+            }
+            let (mut talk, _) = asked(STATEMENTS, 1_000);
+            talk.answer(bytes, &mut back);
+            for piece in [1, 3, 7] {
+                let ((mut talk, _), mut pieces) = (asked(STATEMENTS, 1_000), Vec::new());
+                bytes.chunks(piece).for_each(|piece| talk.answer(piece, &mut pieces));
+                if pieces != back {
+                    return Err(format!("in pieces of {piece} it is another"));
+                }
+            }
+            // One end for each statement, and one failure for each that was passed over: nothing else was put in.
+            let more = (back.len() + held).checked_sub(bytes.len()).ok_or("something is missing")?;
+            let fits = |ends: usize, skipped: usize| more == ends * READY.len() + skipped * SKIPPED.len();
+            if (0..=STATEMENTS).any(|ends| (0..=STATEMENTS).any(|skipped| fits(ends, skipped))) {
+                Ok(talk.owed.is_empty())
+            } else {
+                Err(format!("{more} bytes were put in"))
+            }
+        });
+        assert!(judged.reaches_both(), "{judged:?}");
+    }
 }

@@ -1,13 +1,14 @@
 //! The first half of a batch: locks, time, rows.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use tenure_core::{Claim, ClaimState, CollectionKey, Item, ItemId, Policy};
+use tenure_core::{Claim, ClaimState, CollectionKey, Item, ItemId, Policy, Text};
 use tokio_postgres::Row;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
 use super::connect::{failure, is_ending};
@@ -16,7 +17,7 @@ use super::recent::{Mark, Recent, Rows};
 use super::rows::{decode, head, int, uint};
 use super::session::{Session, Typed, is_name_lost};
 use super::{Options, Postgres, Shared};
-use crate::limits::{HEAD_AHEAD_MS, KNOWN_HEADS_MAX, LOAD_TRIES, TOLD_AGAIN_MS};
+use crate::limits::{HEAD_AHEAD_MS, KNOWN_HEADS_MAX, LOAD_TRIES, STUCK_LOOKS, TOLD_AGAIN_MS};
 use crate::{Error, Kept, Map, ReplyKey, Want};
 
 /// A transaction that has its locks, and what was read in it.
@@ -37,7 +38,7 @@ pub(super) struct Open {
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
     pub(super) collections: Map<CollectionKey, Held>,
-    pub(super) policies: Map<Arc<str>, Option<Arc<Policy>>>,
+    pub(super) policies: Map<Text, Option<Arc<Policy>>>,
     pub(super) kept: Map<ReplyKey, Option<Arc<Kept>>>,
 }
 
@@ -50,7 +51,7 @@ pub(super) struct Held {
     pub(super) alone: u32,
     /// The claims that were asked for, or found to hold what was: whoever looks at one of their items looks at all.
     pub(super) asked: Vec<u64>,
-    pub(super) of_holder: Map<Arc<str>, Vec<u64>>,
+    pub(super) of_holder: Map<Text, Vec<u64>>,
     pub(super) active: Option<Vec<u64>>,
 }
 
@@ -116,7 +117,7 @@ struct Asked<'a> {
 
 impl<'a> Asked<'a> {
     /// Each thing once: a join would otherwise find it several times. And nothing that is most probably known.
-    fn of(wants: &'a [Want], lone: &HashSet<Arc<str>>, recent: &Map<CollectionKey, Recent>) -> Self {
+    fn of(wants: &'a [Want], lone: &HashSet<Text>, recent: &Map<CollectionKey, Recent>) -> Self {
         let (mut items, mut claims, mut holders, mut replies, mut kinds) =
             (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for want in wants {
@@ -198,7 +199,7 @@ struct Sent {
 }
 
 /// Whose other claims the decision will ask for.
-fn holder_of<'a>(want: &'a Want, lone: &HashSet<Arc<str>>) -> Option<&'a Arc<str>> {
+fn holder_of<'a>(want: &'a Want, lone: &HashSet<Text>) -> Option<&'a Text> {
     want.holder.as_ref().filter(|_| !lone.contains(want.collection.kind()))
 }
 
@@ -207,27 +208,40 @@ impl Postgres {
     pub(super) fn begin(&mut self, wants: &[Want]) -> Result<(), Error> {
         // Whoever loads anew has given up what was decided before.
         let _ = self.roll_back();
-        let keys: BTreeSet<CollectionKey> = wants.iter().map(|want| want.collection.clone()).collect();
-        let mut tries = 0;
+        let mut keys: BTreeSet<CollectionKey> = wants.iter().map(|want| want.collection.clone()).collect();
+        let mut wants = Cow::Borrowed(wants);
+        if !self.stuck.is_disjoint(&keys) {
+            let stuck = self.stuck.intersection(&keys).cloned().collect();
+            let free = self.leave_out_stuck(&stuck, 1)?;
+            keys.retain(|key| free.contains(key) || !stuck.contains(key));
+            leave_out(&mut wants, &keys);
+        }
+        let (mut tries, mut looks) = (0, STUCK_LOOKS);
         loop {
-            match self.try_begin(&keys, wants) {
+            match self.try_begin(&keys, &wants) {
                 Ok(open) => {
                     self.open = Some(open);
                     return Ok(());
                 }
-                // Nothing is decided yet, so trying again is safe: a connection that broke while it was
-                // idle, a head that somebody made or took away meanwhile.
-                Err(error) => {
-                    tries += 1;
-                    if !matches!(error, Error::Conflict { .. }) || tries >= LOAD_TRIES {
+                // Once: whoever waited so long in vain a second time has waited long enough.
+                Err(Failed::Locked(error)) if looks > 0 && !self.raises => {
+                    keys = self.leave_out_stuck(&keys, std::mem::take(&mut looks))?;
+                    if keys.is_empty() {
                         return Err(error);
                     }
+                    leave_out(&mut wants, &keys);
                 }
+                // Nothing is decided yet, so trying again is safe: a connection that broke while it was
+                // idle, a head that somebody made or took away meanwhile.
+                Err(Failed::Elsewhere | Failed::Store(Error::Conflict { .. })) if tries + 1 < LOAD_TRIES => {
+                    tries += 1;
+                }
+                Err(failed) => return Err(failed.into()),
             }
         }
     }
 
-    fn try_begin(&mut self, keys: &BTreeSet<CollectionKey>, wants: &[Want]) -> Result<Open, Error> {
+    fn try_begin(&mut self, keys: &BTreeSet<CollectionKey>, wants: &[Want]) -> Result<Open, Failed> {
         let link = &self.shared.link;
         let open_still = self.client.take().filter(|client| !client.is_over());
         let was_open = open_still.is_some();
@@ -240,31 +254,28 @@ impl Postgres {
         };
         // Out of here until the batch has ended well.
         let recent = keys.iter().filter_map(|key| Some((key.clone(), client.recent.take(key)?))).collect();
-        let (known, lone, direct) = (&self.known, &self.lone, &self.shared.direct);
+        let (known, lone) = (&self.known, &self.lone);
         let place = if self.raises { None } else { self.shared.place.lock().clone() };
-        client.prepare(link, direct)?;
+        client.prepare(&self.shared)?;
         let opening = open(&client, &link.options, keys, known, (place.is_some(), wants, lone), recent);
         let opened = client.wait(link.in_time(opening))?;
         if opened.is_err() && was_open && client.is_over() {
-            return Err(Error::Conflict { detail: "the connection had ended before it was used".to_owned() });
+            let detail = "the connection had ended before it was used".to_owned();
+            return Err(Error::Conflict { detail }.into());
         }
         // Kept only now: after a failure the state of the transaction is nobody's to guess.
-        let (open, locked) = match opened {
-            Err(Failed::Elsewhere) => {
+        let (open, locked) = opened.inspect_err(|failed| {
+            if matches!(failed, Failed::Elsewhere) {
                 tracing::info!("the database is behind a pooler: statements are not prepared by name");
-                direct.store(false, Ordering::Release);
-                return Err(Error::Conflict { detail: "a statement's name was not known".to_owned() });
+                self.shared.found_pooler();
             }
-            Err(Failed::Store(error)) => return Err(error),
-            Ok(opened) => opened,
-        };
+        })?;
         if place.is_some() && open.place != place {
             // Not what was last written here: what was locked is let go of with the connection.
             drop((open, client));
             super::history::settle(&self.shared)?;
-            return Err(Error::Conflict {
-                detail: "the database was promoted, restored or brought up to date".to_owned(),
-            });
+            let detail = "the database was promoted, restored or brought up to date".to_owned();
+            return Err(Error::Conflict { detail }.into());
         }
         self.client = Some(client);
         self.shared.tell_of_time(&open);
@@ -396,7 +407,25 @@ impl Told {
 enum Failed {
     /// Statements' names mean nothing where it began.
     Elsewhere,
+    /// Somebody has one of its collections, and has had it for as long as is waited.
+    Locked(Error),
     Store(Error),
+}
+
+impl From<Failed> for Error {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Elsewhere => Self::Conflict { detail: "a statement's name was not known".to_owned() },
+            Failed::Locked(error) | Failed::Store(error) => error,
+        }
+    }
+}
+
+/// Nothing is wanted of what was left out.
+fn leave_out(wants: &mut Cow<'_, [Want]>, keys: &BTreeSet<CollectionKey>) {
+    if wants.iter().any(|want| !keys.contains(&want.collection)) {
+        wants.to_mut().retain(|want| keys.contains(&want.collection));
+    }
 }
 
 impl From<Error> for Failed {
@@ -410,7 +439,7 @@ async fn open(
     options: &Options,
     keys: &BTreeSet<CollectionKey>,
     known: &HashSet<CollectionKey>,
-    (tells_place, wants, lone): (bool, &[Want], &HashSet<Arc<str>>),
+    (tells_place, wants, lone): (bool, &[Want], &HashSet<Text>),
     mut recent: Map<CollectionKey, Recent>,
 ) -> Result<(Open, Vec<CollectionKey>), Failed> {
     let limits = limits(options);
@@ -433,6 +462,8 @@ async fn open(
         } else if is_ending(&error) {
             // Its end may be a moment behind its words.
             Error::Conflict { detail: "the server ended the connection".to_owned() }.into()
+        } else if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) {
+            Failed::Locked(failure(&error))
         } else {
             failure(&error).into()
         }
@@ -506,9 +537,9 @@ impl Loaded {
     }
 
     /// What was asked for is not there, until a row says otherwise.
-    fn take_absent(&mut self, wants: &[Want], lone: &HashSet<Arc<str>>) {
+    fn take_absent(&mut self, wants: &[Want], lone: &HashSet<Text>) {
         for want in wants {
-            let kind = Arc::from(want.collection.kind());
+            let kind = Text::from(want.collection.kind());
             self.policies.entry(kind).or_insert(None);
             if let Some(reply) = &want.reply {
                 self.kept.insert(reply.clone(), None);
@@ -538,7 +569,7 @@ impl Loaded {
         }
         for row in rows.iter().filter(|row| number(row) < 0) {
             let body = std::str::from_utf8(row.get(2)).map_err(|_| super::rows::damaged("a policy"))?;
-            self.policies.insert(Arc::from(row.get::<_, &str>(0)), Some(policy(body)?));
+            self.policies.insert(Text::from(row.get::<_, &str>(0)), Some(policy(body)?));
         }
         self.take_claims(rows.iter().filter(|row| number(row) > 0)).map(drop)
     }
@@ -569,14 +600,14 @@ impl Loaded {
         let numbers = self.take_claims(rows)?;
         for (row, number) in rows.iter().zip(numbers) {
             let Some(held) = self.collections.get_mut(row.get::<_, &str>(0)) else { continue };
-            held.of_holder.entry(Arc::from(row.get::<_, &str>(3))).or_default().push(number);
+            held.of_holder.entry(Text::from(row.get::<_, &str>(3))).or_default().push(number);
         }
         Ok(())
     }
 
     pub(super) fn take_policies(&mut self, rows: &[Row]) -> Result<(), Error> {
         for row in rows {
-            self.policies.insert(Arc::from(row.get::<_, &str>(0)), Some(policy(row.get(1))?));
+            self.policies.insert(Text::from(row.get::<_, &str>(0)), Some(policy(row.get(1))?));
         }
         Ok(())
     }
@@ -586,7 +617,7 @@ impl Loaded {
             let collection =
                 self.collections.get_key_value(row.get::<_, &str>(0)).map(|(key, _)| key.clone());
             let Some(collection) = collection else { continue };
-            let (principal, key) = (Arc::from(row.get::<_, &str>(1)), Arc::from(row.get::<_, &str>(2)));
+            let (principal, key) = (Text::from(row.get::<_, &str>(1)), Text::from(row.get::<_, &str>(2)));
             let kept = Arc::new(decode(row.get(3), "a kept reply")?);
             self.kept.insert(ReplyKey { collection, principal, key }, Some(kept));
         }

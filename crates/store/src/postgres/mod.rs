@@ -15,6 +15,8 @@
 //!         COMMIT
 //! ```
 //!
+//! A head that somebody keeps for longer than is waited is left out with what is wanted there (`stuck`).
+//!
 //! Both halves are sent as one pipeline each and answered as one, so a batch costs two round trips however large it is. Heads
 //! are always locked in the order of their keys, so two batches never wait for each other in a circle.
 //! Nothing is set for a session, and statements are prepared by name only where no pooler is between
@@ -35,11 +37,12 @@ mod recent;
 mod rows;
 mod schema;
 mod session;
+mod stuck;
 mod tidy;
 mod tls;
 mod view;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
@@ -54,7 +57,7 @@ pub use view::PostgresView;
 
 use crate::moving::{Mark, refusal};
 use crate::{Batch, Error, Reader, Store, Tidier, Want};
-use tenure_core::CollectionKey;
+use tenure_core::{CollectionKey, Text};
 
 /// The look for deadlines, for a test of its plan.
 #[cfg(feature = "conformance")]
@@ -171,9 +174,11 @@ pub struct Postgres {
     open: Option<Open>,
     /// Collections whose head row is there for good.
     known: HashSet<CollectionKey>,
+    /// Collections that somebody kept locked when it was last looked.
+    stuck: BTreeSet<CollectionKey>,
     /// Kinds by whose policy, as last read, no claim depends on what else its holder has. A decision that asks
     /// all the same is given it.
-    lone: HashSet<Arc<str>>,
+    lone: HashSet<Text>,
     /// It begins an epoch, in a history that nobody has taken over yet.
     raises: bool,
 }
@@ -187,8 +192,9 @@ pub(crate) struct Shared {
     place: Mutex<Option<String>>,
     /// The highest time that this process knows to be committed.
     high_water_ms: AtomicI64,
-    /// When the operator was last told of a collection that is ahead of the clock.
+    /// When the operator was last told of a collection that is ahead of the clock, and of one that is locked.
     told_of_time: Mutex<Option<Instant>>,
+    told_of_stuck: Mutex<Option<Instant>>,
     /// Everybody's connections; the engine's own; and one for whether it is ready: lists that take long must
     /// neither hold up deadlines and revoked keys nor make the node look dead.
     reader: reader::Pool,
@@ -196,6 +202,8 @@ pub(crate) struct Shared {
     readiness: reader::Pool,
     /// No pooler was found between us and the database, so statements can have names.
     direct: AtomicBool,
+    /// One was found.
+    pooled: AtomicBool,
 }
 
 impl Postgres {
@@ -221,10 +229,12 @@ impl Postgres {
             place: Mutex::default(),
             high_water_ms: AtomicI64::new(found.high_water_ms),
             told_of_time: Mutex::default(),
+            told_of_stuck: Mutex::default(),
             reader: reader::Pool::new(options.readers_max),
             follower: reader::Pool::new(1),
             readiness: reader::Pool::new(1),
             direct: AtomicBool::new(options.prepare),
+            pooled: AtomicBool::new(false),
         };
         let shared = Arc::new(shared);
         history::begin(&shared, &client)?;
@@ -234,7 +244,8 @@ impl Postgres {
     }
 
     fn of(shared: Arc<Shared>) -> Self {
-        Self { shared, client: None, open: None, known: HashSet::new(), lone: HashSet::new(), raises: false }
+        let (known, stuck, lone) = (HashSet::new(), BTreeSet::new(), HashSet::new());
+        Self { shared, client: None, open: None, known, stuck, lone, raises: false }
     }
 
     /// One more writer over the same database, with a connection of its own: collections that it works on
@@ -248,6 +259,16 @@ impl Postgres {
 impl Shared {
     fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Transactions may run in another process of the server each.
+    fn found_pooler(&self) {
+        self.direct.store(false, Ordering::Release);
+        self.pooled.store(true, Ordering::Release);
+    }
+
+    fn is_pooled(&self) -> bool {
+        self.pooled.load(Ordering::Acquire)
     }
 
     fn reached(&self, at_ms: i64) {

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tenure_core::{Claim, Collection, CollectionKey, Hash, Item, ItemId, Sealed};
+use tenure_core::{Claim, Collection, CollectionKey, Hash, Item, ItemId, Sealed, Text};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
@@ -16,7 +16,7 @@ use super::load::{lock, policy};
 use super::pipeline::Pipeline;
 use super::reader::key_of;
 use super::rows::{damaged, decode, head, int, items_text, page, sealed, state_code, uint};
-use super::{Options, schema};
+use super::{Options, history, schema};
 use crate::check::Bounds;
 use crate::limits::{NODES_GONE_MS, RESOLVE_PAUSE_MS};
 use crate::moving::{
@@ -96,6 +96,27 @@ impl Session {
         Ok(())
     }
 
+    /// Where the data is, if the database tells. Asked outside of a transaction, which would fail with it.
+    fn here(&self) -> Result<Option<String>, Error> {
+        self.link.wait(history::here(&self.link, &self.client))
+    }
+
+    /// Data that was restored, or that a standby took over with, may lack what was confirmed: whoever serves it begins an
+    /// epoch first. A move takes the epoch along as it is, and nobody could tell after it.
+    fn refuse_other_history(&self, here: Option<&str>) -> Result<(), Error> {
+        let Some(here) = here else { return Ok(()) };
+        let is_of = self.rows(history::IS_OF, &[(&here, Type::TEXT)])?;
+        if is_of.first().is_none_or(|row| row.get(0)) {
+            return Ok(());
+        }
+        let detail = format!(
+            "{} was restored or promoted since it was last served: start a node on it once, so that it begins a new \
+             epoch and gives no token out twice, stop that node, and move then",
+            self.link.label()
+        );
+        Err(Error::Unsupported { detail })
+    }
+
     /// Its own name and its mark; locked until the transaction ends where that is wanted.
     fn meta(&self, lock: &str) -> Result<(String, Option<Mark>), Error> {
         let rows = self.rows(&format!("SELECT store::text, mark FROM tenure.meta {lock}"), &[])?;
@@ -124,9 +145,13 @@ impl DatabaseSource {
         }
         session.refuse_nodes()?;
         session.link.wait(schema::migrate(&session.client, &session.link))?;
+        let here = session.here()?;
         session.run(BEGIN_SOURCE)?;
         // A node that starts now waits here, and finds the mark.
         let (id, mark) = session.meta("FOR UPDATE")?;
+        if mark.is_none() {
+            session.refuse_other_history(here.as_deref())?;
+        }
         Self::read(session, id, mark)
     }
 
@@ -180,7 +205,7 @@ impl Source for DatabaseSource {
 
     fn policies(&mut self) -> Result<Policies, Error> {
         let rows = self.session.rows("SELECT kind, body FROM tenure.policies ORDER BY kind", &[])?;
-        rows.iter().map(|row| Ok((Arc::from(row.get::<_, &str>(0)), policy(row.get(1))?))).collect()
+        rows.iter().map(|row| Ok((Text::from(row.get::<_, &str>(0)), policy(row.get(1))?))).collect()
     }
 
     fn items(&mut self, key: &CollectionKey, after: Option<&ItemId>) -> Result<Vec<Arc<Item>>, Error> {
@@ -262,7 +287,7 @@ impl Source for DatabaseSource {
             after = (last.get(3), last.get(0), last.get(1), last.get(2));
             let reply = |row: &Row| {
                 let collection = key_of(row.get(0))?;
-                let (principal, key) = (Arc::from(row.get::<_, &str>(1)), Arc::from(row.get::<_, &str>(2)));
+                let (principal, key) = (Text::from(row.get::<_, &str>(1)), Text::from(row.get::<_, &str>(2)));
                 let kept = Arc::new(decode(row.get(4), "a kept reply")?);
                 Ok((ReplyKey { collection, principal, key }, kept))
             };
@@ -382,7 +407,12 @@ impl Target for DatabaseTarget {
     }
 
     fn finish(&mut self) -> Result<(), Error> {
+        let here = self.session.here()?;
         self.session.run(BEGIN_MARK)?;
+        if let Some(here) = here {
+            // From now on tokens are given out: a dump that is taken before it is first served is one of it, too.
+            self.session.set(history::STAMP, &[(&here, Type::TEXT)])?;
+        }
         self.session.run("UPDATE tenure.meta SET mark = NULL; COMMIT")
     }
 }

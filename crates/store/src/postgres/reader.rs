@@ -11,7 +11,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
 use super::Shared;
-use super::connect::failure;
+use super::connect::{failure, is_ending};
 use super::load::policy;
 use super::pipeline::Pipeline;
 use super::rows::{decode, head, int, items_text, page, sealed, state_code, uint};
@@ -31,12 +31,15 @@ pub(super) struct Pool {
     waiting: AtomicUsize,
     /// The operator's figures, and when they were read.
     stats: Mutex<Option<(Instant, Stats)>>,
+    /// Locked by whoever counts them anew.
+    counting: Mutex<()>,
 }
 
 impl Pool {
     pub(super) fn new(connections: usize) -> Self {
         let room = Semaphore::new(connections.max(1));
-        Self { idle: Mutex::default(), room, waiting: AtomicUsize::new(0), stats: Mutex::default() }
+        let (idle, stats, counting) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { idle, room, waiting: AtomicUsize::new(0), stats, counting }
     }
 
     /// Room for one more, soon or not at all: whoever waits keeps a thread of the server waiting.
@@ -67,6 +70,8 @@ pub(super) struct PostgresReader {
     shared: Arc<Shared>,
     /// The engine's own, with its own connection.
     follows: bool,
+    /// See [`Reader::answer_by`].
+    until: Mutex<Option<Instant>>,
 }
 
 /// A statement and its parameters.
@@ -77,7 +82,7 @@ pub(super) struct Query<'a> {
 
 impl PostgresReader {
     pub(super) fn new(shared: Arc<Shared>, follows: bool) -> Self {
-        Self { shared, follows }
+        Self { shared, follows, until: Mutex::default() }
     }
 
     fn pool(&self) -> &Pool {
@@ -85,14 +90,35 @@ impl PostgresReader {
     }
 
     fn one(&self, sql: &str, parameters: Vec<(&(dyn ToSql + Sync), Type)>) -> Result<Vec<Row>, Error> {
-        Ok(self.shared.read(self.pool(), &[Query { sql, parameters }])?.pop().unwrap_or_default())
+        Ok(self.read(&[Query { sql, parameters }])?.pop().unwrap_or_default())
+    }
+
+    /// Answers all of these as of one moment, and in the time that there is.
+    fn read(&self, queries: &[Query<'_>]) -> Result<Vec<Vec<Row>>, Error> {
+        self.shared.read_by(self.pool(), *self.until.lock(), queries)
     }
 }
 
 impl Shared {
     /// Answers all of these as of one moment.
     pub(super) fn read(&self, pool: &Pool, queries: &[Query<'_>]) -> Result<Vec<Vec<Row>>, Error> {
-        self.link.wait(self.read_soon(pool, queries))
+        self.read_by(pool, None, queries)
+    }
+
+    /// The same, and by this time or not at all.
+    fn read_by(
+        &self,
+        pool: &Pool,
+        until: Option<Instant>,
+        queries: &[Query<'_>],
+    ) -> Result<Vec<Vec<Row>>, Error> {
+        let read = self.read_soon(pool, queries);
+        let Some(until) = until else { return self.link.wait(read) };
+        self.link.wait(async { tokio::time::timeout_at(until.into(), read).await }).unwrap_or_else(|_| {
+            // What was connected before may be just as silent, and each would be found out by somebody who waits for it.
+            self.reader.idle.lock().clear();
+            Err(Error::Away { detail: "it did not answer in time".to_owned() })
+        })
     }
 
     async fn read_soon(&self, pool: &Pool, queries: &[Query<'_>]) -> Result<Vec<Vec<Row>>, Error> {
@@ -112,7 +138,8 @@ impl Shared {
                     pool.idle.lock().push(client);
                     return Ok(answers);
                 }
-                Err(error) if !fresh && client.is_closed() => drop(error),
+                // It has ended, or the server says that it does: its end may be a moment behind its words.
+                Err(error) if !fresh && (client.is_closed() || is_ending(&error)) => drop(error),
                 Err(error) => return Err(failure(&error)),
             }
         }
@@ -355,14 +382,11 @@ impl Reader for PostgresReader {
     fn snapshot(&self, key: &CollectionKey) -> Result<Option<Snapshot>, Error> {
         let name = key.as_str();
         let of = |sql| Query { sql, parameters: vec![(&name as &(dyn ToSql + Sync), Type::TEXT)] };
-        let answers = self.shared.read(
-            self.pool(),
-            &[
-                of("SELECT seq, hash, created_at_ms FROM tenure.collections WHERE collection = $1"),
-                of("SELECT body FROM tenure.items WHERE collection = $1 ORDER BY id"),
-                of("SELECT body FROM tenure.claims WHERE collection = $1 AND state = 0 ORDER BY number"),
-            ],
-        )?;
+        let answers = self.read(&[
+            of("SELECT seq, hash, created_at_ms FROM tenure.collections WHERE collection = $1"),
+            of("SELECT body FROM tenure.items WHERE collection = $1 ORDER BY id"),
+            of("SELECT body FROM tenure.claims WHERE collection = $1 AND state = 0 ORDER BY number"),
+        ])?;
         let [heads, items, claims] = &answers[..] else { unreachable!("three statements were sent") };
         let Some(head) = heads.first().map(|row| head(row, 0)).transpose()?.flatten() else {
             return Ok(None);
@@ -379,12 +403,16 @@ impl Reader for PostgresReader {
 
     fn stats(&self) -> Stats {
         let fresh = Duration::from_millis(self.shared.link.options.stats_ms);
-        let mut known = self.shared.reader.stats.lock();
-        if let Some((at, stats)) = &*known
+        let pool = &self.shared.reader;
+        let known = pool.stats.lock().clone();
+        if let Some((at, stats)) = &known
             && at.elapsed() < fresh
         {
             return stats.clone();
         }
+        // One counts; whoever comes meanwhile has the last figures, and keeps no thread waiting.
+        let known = known.map(|(_, stats)| stats).unwrap_or_default();
+        let Some(_counting) = pool.counting.try_lock() else { return known };
         let sql = "SELECT (SELECT count(*) FROM tenure.collections WHERE seq > 0), \
                    (SELECT count(*) FROM tenure.items), (SELECT count(*) FROM tenure.claims WHERE state = 0)";
         // Figures that cannot be read now are the last that could, for as long as any: what took too long once
@@ -397,9 +425,9 @@ impl Reader for PostgresReader {
                 active_claims: uint(row.get(2)),
                 ..Stats::default()
             },
-            None => known.take().map(|(_, stats)| stats).unwrap_or_default(),
+            None => known,
         };
-        *known = Some((Instant::now(), stats.clone()));
+        *pool.stats.lock() = Some((Instant::now(), stats.clone()));
         stats
     }
 
@@ -407,8 +435,12 @@ impl Reader for PostgresReader {
         super::hints::start(&self.shared, heard).ok()
     }
 
+    fn answer_by(&self, until: Option<Instant>) {
+        *self.until.lock() = until;
+    }
+
     fn pulse(&self, watched: &[CollectionKey], ahead_ms: i64, limit: usize) -> Result<Pulse, Error> {
-        super::due::pulse(&self.shared, self.pool(), watched, ahead_ms, limit)
+        super::due::pulse(&self.shared, |queries| self.read(queries), watched, ahead_ms, limit)
     }
 }
 

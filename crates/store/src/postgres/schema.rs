@@ -1,13 +1,15 @@
 //! The tables, and how they come to be: forward only, recorded, by whichever node is first.
 
+use std::time::Duration;
+
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-use super::connect::{Link, away};
+use super::connect::{Link, Patience, away};
 use super::history::STAMP_AGAIN;
 use super::rows::uint;
 use crate::Error;
-use crate::limits::MIGRATE_MS;
+use crate::limits::MIGRATE_LOCK_MS;
 
 /// What each version adds, from 1. A step that was released is never changed.
 const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH];
@@ -114,24 +116,58 @@ pub(super) struct Found {
     pub(super) mark: Option<String>,
 }
 
-/// Brings the tables up to date. Of nodes that start at once one does it, and the others wait for its row.
+/// Brings the tables up to date. Of nodes that start at once one does it, and the others wait for its row, however long
+/// that takes: an index over a large table takes as long as it takes.
 pub(super) async fn migrate(client: &Client, link: &Link) -> Result<Found, Error> {
     check_server(client).await?;
     prepare(client).await?;
+    // Half of what a batch waits for its own locks: whoever stands in line behind this one is not refused because of it.
+    let lock_ms = (link.options.lock_ms / 2).max(1);
     let begin = format!(
-        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {MIGRATE_MS}; \
-         SET LOCAL statement_timeout = {MIGRATE_MS}"
+        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {lock_ms}; SET LOCAL statement_timeout = 0"
     );
-    client.batch_execute(&begin).await.map_err(|error| away(&error))?;
-    match step_forward(client).await {
-        Ok(found) => {
-            link.in_time(client.batch_execute("COMMIT")).await?.map_err(|error| away(&error))?;
-            Ok(found)
+    let mut patience = Patience::default();
+    loop {
+        client.batch_execute(&begin).await.map_err(|error| away(&error))?;
+        let error = match step_forward(client).await {
+            Ok(found) => {
+                link.in_time(client.batch_execute("COMMIT")).await?.map_err(|error| away(&error))?;
+                return Ok(found);
+            }
+            Err(failed) => failed,
+        };
+        // Where that fails the connection is gone, and the next try tells.
+        let _ = client.batch_execute("ROLLBACK").await;
+        match error {
+            Failed::Locked(error) => {
+                patience.tell(&error, "somebody else changes or moves the tables, or works in them");
+                // Those who stood in line get their turn.
+                tokio::time::sleep(Duration::from_millis(lock_ms)).await;
+            }
+            Failed::Store(error) => return Err(error),
         }
-        Err(error) => {
-            // The connection is given up anyway.
-            let _ = client.batch_execute("ROLLBACK").await;
-            Err(error)
+    }
+}
+
+/// Why the tables were not brought up to date.
+enum Failed {
+    /// Somebody else was there for longer than is waited at once, or waited for this one in turn.
+    Locked(Error),
+    Store(Error),
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<tokio_postgres::Error> for Failed {
+    fn from(error: tokio_postgres::Error) -> Self {
+        let locked = [SqlState::LOCK_NOT_AVAILABLE, SqlState::T_R_DEADLOCK_DETECTED];
+        match error.code() {
+            Some(code) if locked.contains(code) => Self::Locked(away(&error)),
+            _ => Self::Store(away(&error)),
         }
     }
 }
@@ -199,32 +235,32 @@ fn is_race(error: &tokio_postgres::Error) -> bool {
     error.code().is_some_and(|code| races.contains(code) || *code == SqlState::INTERNAL_ERROR)
 }
 
-async fn step_forward(client: &Client) -> Result<Found, Error> {
-    let failed = |error: tokio_postgres::Error| away(&error);
-    let row = client.query_typed_one("SELECT version FROM tenure.schema FOR UPDATE", &[]).await;
-    let version = u32::try_from(row.map_err(failed)?.get::<_, i32>(0)).unwrap_or(u32::MAX);
+async fn step_forward(client: &Client) -> Result<Found, Failed> {
+    let row = client.query_typed_one("SELECT version FROM tenure.schema FOR UPDATE", &[]).await?;
+    let version = u32::try_from(row.get::<_, i32>(0)).unwrap_or(u32::MAX);
     check_version(version)?;
     if (1..known()).contains(&version) {
         // Batches that are under way end first. Those that come after find other tables, and if they know nothing of
         // them that they must not write there: each locks its heads before it looks at its place.
-        client
-            .batch_execute("LOCK TABLE tenure.collections IN ACCESS EXCLUSIVE MODE")
-            .await
-            .map_err(failed)?;
+        client.batch_execute("LOCK TABLE tenure.collections IN ACCESS EXCLUSIVE MODE").await?;
+        // Whoever reads long tables has that one, too, and was waited for: what is left is over soon, and to begin anew
+        // may cost an hour.
+        client.batch_execute(&format!("SET LOCAL lock_timeout = {MIGRATE_LOCK_MS}")).await?;
+        tracing::info!(version, to = known(), "the tables are brought up to date; until then nodes wait");
     }
     for (version, step) in (1_u32..).zip(STEPS).skip(version as usize) {
-        client.batch_execute(step).await.map_err(failed)?;
+        client.batch_execute(step).await?;
         let record = format!(
             "INSERT INTO tenure.migrations VALUES ({version}, now()); UPDATE tenure.schema SET version = {version}"
         );
-        client.batch_execute(&record).await.map_err(failed)?;
+        client.batch_execute(&record).await?;
     }
     if version < known() {
-        client.batch_execute(STAMP_AGAIN).await.map_err(failed)?;
+        client.batch_execute(STAMP_AGAIN).await?;
     }
     // Shared, so that whoever is about to mark it is waited for.
-    client.batch_execute("SELECT FROM tenure.meta FOR SHARE").await.map_err(failed)?;
-    found(client).await
+    client.batch_execute("SELECT FROM tenure.meta FOR SHARE").await?;
+    Ok(found(client).await?)
 }
 
 /// Tables that a newer Tenure has changed are not for this one to write.

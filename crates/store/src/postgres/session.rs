@@ -10,7 +10,7 @@
 
 use std::future::Future;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -22,7 +22,7 @@ use tokio_postgres::{Client, Statement};
 use super::connect::{Link, aside};
 use super::hush::Hush;
 use super::recent::Recents;
-use super::{columns, load};
+use super::{Shared, columns, load};
 use crate::{Error, Map};
 
 /// A statement and the types of its parameters.
@@ -148,11 +148,11 @@ impl Session {
     }
 
     /// Prepares what batches consist of, if nobody has found a pooler yet. Without it everything works, too.
-    pub(super) fn prepare(&mut self, link: &Link, direct: &AtomicBool) -> Result<(), Error> {
-        if self.prepared.is_some() || !direct.load(Ordering::Acquire) {
+    pub(super) fn prepare(&mut self, shared: &Shared) -> Result<(), Error> {
+        if self.prepared.is_some() || !shared.direct.load(Ordering::Acquire) {
             return Ok(());
         }
-        let prepared = self.wait(link.in_time(async {
+        let prepared = self.wait(shared.link.in_time(async {
             let prepared = prepare(&self.client).await;
             if prepared.is_err() {
                 // A connection that is gone is found out by what comes next.
@@ -162,7 +162,7 @@ impl Session {
         }))?;
         match prepared {
             Ok(prepared) => self.prepared = Some(prepared),
-            Err(error) if is_name_lost(&error) => direct.store(false, Ordering::Release),
+            Err(error) if is_name_lost(&error) => shared.found_pooler(),
             Err(_) => {}
         }
         Ok(())

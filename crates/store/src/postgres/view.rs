@@ -6,7 +6,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use tenure_core::{Claim, Collection, CollectionKey, Item, ItemId, Policy, Rows};
+use tenure_core::{Claim, Collection, CollectionKey, Item, ItemId, Policy, Rows, Text};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
@@ -115,7 +115,7 @@ impl<'a> PostgresView<'a> {
         pipeline.typed(OF_HOLDERS, [(&keys, Type::TEXT_ARRAY), (&holders, Type::TEXT_ARRAY)]);
         self.fetch(pipeline.run(), |loaded, answers| {
             if let Some(held) = loaded.collections.get_mut(key) {
-                held.of_holder.insert(Arc::from(holder), Vec::new());
+                held.of_holder.insert(Text::from(holder), Vec::new());
             }
             loaded.take_holders(&answers[0])
         });
@@ -139,7 +139,7 @@ impl<'a> PostgresView<'a> {
         let mut pipeline = Pipeline::on(self.client);
         pipeline.typed(POLICIES, [(&kinds, Type::TEXT_ARRAY)]);
         self.fetch(pipeline.run(), |loaded, answers| {
-            loaded.policies.insert(Arc::from(kind), None);
+            loaded.policies.insert(Text::from(kind), None);
             loaded.take_policies(&answers[0])
         });
     }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tenure_core::{Fact, Reply, Verb};
-use tenure_store::conformance::{Cut, Proxy, Server, command, key, times, wants_of};
+use tenure_store::conformance::{Cut, Holding, Proxy, Server, command, key, times, wants_of};
 use tenure_store::postgres::{Options, Postgres};
 use tenure_store::{Error, EventPage, Store, View};
 
@@ -274,6 +274,90 @@ fn i02_after_a_dump_was_restored_no_token_repeats() {
         get(&mut store, "lock/a", "four");
         assert_eq!((other.epoch(), store.epoch()), (epoch, epoch), "{restored}");
     }
+}
+
+/// Two nodes start on data that was restored. To begin an epoch takes longer than a lock is waited for: the second waits, and
+/// does not begin another.
+#[test]
+fn i02_nodes_that_start_while_another_begins_an_epoch_wait_for_it() {
+    let server = Server::shared();
+    let url = server.database();
+    let name = name_of(&url);
+    let options = Options { lock_ms: 200, ..Options::default() };
+    let mut store = Postgres::open(&url, &options).expect("opens");
+    get(&mut store, "lock/a", "one");
+    drop(store);
+    server.run(
+        name,
+        "UPDATE tenure.place SET written = '3'; \
+         CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1); RETURN new; END $$; \
+         CREATE TRIGGER slow BEFORE INSERT ON tenure.batches FOR EACH ROW EXECUTE FUNCTION slow()",
+    );
+    let epochs: Vec<u64> = std::thread::scope(|scope| {
+        let open = || Postgres::open(&url, &options).map(|store| store.epoch());
+        let nodes = [scope.spawn(open), scope.spawn(open)];
+        nodes.map(|node| node.join().expect("ends").expect("starts")).to_vec()
+    });
+    assert!(epochs[0] > 1 && epochs[0] == epochs[1], "{epochs:?}");
+    let restores = "SELECT count(*) FROM tenure.events WHERE action = 'restored'";
+    assert_eq!(server.ask(name, restores).as_deref(), Some("1"));
+}
+
+/// The server ends a reader's connection while it reads: that is no answer, and reading twice does no harm.
+#[test]
+fn e09_a_reader_whose_connection_is_ended_by_the_server_reads_again() {
+    let server = Server::shared();
+    let url = server.database();
+    let mut store = Postgres::open(&url, &Options::default()).expect("opens");
+    get(&mut store, "lock/a", "one");
+    let (reader, item) = (store.reader(), tenure_core::ItemId::new("one").expect("valid"));
+    for _ in 0..3 {
+        // From here on it has a connection that was used before.
+        assert!(reader.item(&key("lock/a"), &item).expect("reads").is_some());
+        let keeper = Holding::begin(&url);
+        keeper.rows("LOCK TABLE tenure.items IN ACCESS EXCLUSIVE MODE");
+        std::thread::scope(|scope| {
+            let read = scope.spawn(|| reader.item(&key("lock/a"), &item));
+            while !server.waits(name_of(&url)) {
+                assert!(!read.is_finished(), "it waits");
+            }
+            let ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                         WHERE datname = current_database() AND wait_event_type = 'Lock'";
+            assert_eq!(server.ask(name_of(&url), ended).as_deref(), Some("t"));
+            keeper.end();
+            assert!(read.join().expect("ends").expect("reads again").is_some());
+        });
+    }
+}
+
+/// Figures take long to count: one counts, and everyone else who asks has the last ones at once.
+#[test]
+fn e09_figures_that_are_being_counted_keep_nobody_waiting() {
+    let server = Server::shared();
+    let url = server.database();
+    let mut store = Postgres::open(&url, &crate::exact()).expect("opens");
+    get(&mut store, "lock/a", "one");
+    let reader = store.reader();
+    assert_eq!(reader.stats().items, 1);
+    get(&mut store, "lock/a", "two");
+    let keeper = Holding::begin(&url);
+    keeper.rows("LOCK TABLE tenure.items IN ACCESS EXCLUSIVE MODE");
+    std::thread::scope(|scope| {
+        let counts = scope.spawn(|| reader.stats().items);
+        while !server.waits(name_of(&url)) {
+            assert!(!counts.is_finished(), "it waits");
+        }
+        let others = scope.spawn(|| [reader.stats().items, reader.stats().items]);
+        let until = Instant::now() + Duration::from_secs(5);
+        while !others.is_finished() && Instant::now() < until {
+            std::thread::yield_now();
+        }
+        let are_told = others.is_finished();
+        keeper.end();
+        assert_eq!(others.join().expect("ends"), [1, 1]);
+        assert!(are_told, "they waited");
+        assert_eq!(counts.join().expect("ends"), 2);
+    });
 }
 
 /// Nobody looks at a writer's connection while it is idle; whoever comes next must not pay for that.

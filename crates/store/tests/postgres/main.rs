@@ -9,6 +9,7 @@ mod pooler;
 mod recent;
 mod support;
 mod tls;
+mod versions;
 mod writers;
 
 use std::cell::RefCell;

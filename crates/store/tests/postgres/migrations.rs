@@ -1,12 +1,15 @@
 //! The tables come to be once, whoever starts first.
 
-use std::sync::Barrier;
+use std::collections::BTreeSet;
+use std::sync::{Barrier, Mutex};
+use std::time::{Duration, Instant};
 
-use tenure_store::conformance::{Server, key};
+use tenure_store::conformance::{AS_VERSION_3, Holding, Server};
 use tenure_store::postgres::{Options, Postgres};
 use tenure_store::{Error, Store};
 
-use crate::support::{Holding, acquire, checked_events, run};
+use crate::support::{acquire, run};
+use crate::versions;
 
 #[test]
 fn r26_ten_nodes_that_start_at_once_migrate_once() {
@@ -40,55 +43,56 @@ fn r26_ten_nodes_that_start_at_once_migrate_once() {
     assert_eq!(ask("SELECT count(*) FROM tenure.events WHERE collection = 'lock/a'"), "11");
 }
 
-/// What was added since, taken away again: the tables as version 1 made them, with what was written since.
-const AS_VERSION_1: &str = "ALTER TABLE tenure.meta DROP COLUMN store, DROP COLUMN mark; DROP TABLE tenure.place; \
-     ALTER TABLE tenure.collections DROP COLUMN turn; \
-     DROP INDEX tenure.claims_ended; DROP INDEX tenure.claims_of; \
-     CREATE INDEX claims_of ON tenure.claims (collection, holder, number) WHERE state = 0; \
-     DELETE FROM tenure.migrations WHERE version > 1; UPDATE tenure.schema SET version = 1";
+/// Columns and indexes, as they are now.
+fn tables(server: &Server, name: &str) -> [Option<String>; 2] {
+    let columns = "SELECT string_agg(concat_ws(' ', table_name, column_name, data_type, is_nullable, column_default), \
+                   E'\\n' ORDER BY table_name, ordinal_position) \
+                   FROM information_schema.columns WHERE table_schema = 'tenure'";
+    let indexes =
+        "SELECT string_agg(indexdef, E'\\n' ORDER BY indexname) FROM pg_indexes WHERE schemaname = 'tenure'";
+    [server.ask(name, columns), server.ask(name, indexes)]
+}
 
+/// With what holds, what has ended, kept replies and a policy: the version before, and every one before that.
 #[test]
-fn r26_ten_nodes_that_start_at_once_bring_a_used_database_of_version_1_up_to_date() {
+fn r26_ten_nodes_that_start_at_once_bring_a_used_database_of_any_version_up_to_date() {
     let server = Server::shared();
-    let url = server.database();
-    let name = url.rsplit('/').next().expect("a name");
-    let mut store = Postgres::open(&url, &Options::default()).expect("opens");
-    let items: Vec<String> = (0..50).map(|item| format!("item-{item}")).collect();
-    let items: Vec<&str> = items.iter().map(String::as_str).collect();
-    let held = run(&mut store, &[acquire("lock/a", "ana", &items)]).expect("commits");
-    assert!(held[0].is_ok(), "{held:?}");
-    drop(store);
-    server.run(name, AS_VERSION_1);
     let fresh = server.database();
-    let columns = "SELECT string_agg(column_name, ',' ORDER BY ordinal_position) \
-                   FROM information_schema.columns WHERE table_schema = 'tenure' AND table_name = 'meta'";
-    assert_eq!(server.ask(name, columns).as_deref(), Some("one,epoch,high_water_ms"));
-    let (together, address) = (Barrier::new(10), &url);
-    std::thread::scope(|scope| {
-        for node in 0..10 {
-            let together = &together;
-            scope.spawn(move || {
-                together.wait();
-                let mut store = Postgres::open(address, &Options::default()).expect("opens");
-                let (mine, taken) = (format!("new-{node}"), "item-7");
-                let outcomes = run(&mut store, &[acquire("lock/a", "bruno", &[&mine])]).expect("commits");
-                assert!(outcomes[0].is_ok(), "{outcomes:?}");
-                let outcomes = run(&mut store, &[acquire("lock/a", "bruno", &[taken])]).expect("commits");
-                assert!(outcomes[0].is_err(), "ana holds it still: {outcomes:?}");
-            });
-        }
-    });
-    let ask = |sql: &str| server.ask(name, sql).expect("a row");
-    assert_eq!(
-        ask("SELECT string_agg(version::text, ',' ORDER BY version) FROM tenure.migrations"),
-        "1,2,3,4"
-    );
-    assert_eq!(ask("SELECT count(*) FROM tenure.items"), "60");
-    checked_events(&*Postgres::open(&url, &Options::default()).expect("opens").reader(), &key("lock/a"));
-    // As if it had been made today.
     drop(Postgres::open(&fresh, &Options::default()).expect("opens"));
     let fresh = fresh.rsplit('/').next().expect("a name");
-    assert_eq!(server.ask(fresh, columns), server.ask(name, columns));
+    let newest = server.ask(fresh, "SELECT version FROM tenure.schema");
+    assert_eq!(newest, Some(versions::NEWEST.to_string()), "a new version can be taken back, too");
+    let recorded: Vec<_> = (1..=versions::NEWEST).map(|version| version.to_string()).collect();
+    for version in 1..versions::NEWEST {
+        let url = versions::used(server, version);
+        let name = url.rsplit('/').next().expect("a name");
+        let ask = |sql: &str| server.ask(name, sql).expect("a row");
+        assert_eq!(ask("SELECT version FROM tenure.schema"), version.to_string());
+        assert_ne!(tables(server, name), tables(server, fresh), "{version}");
+        let (together, epochs) = (Barrier::new(10), Mutex::new(BTreeSet::new()));
+        std::thread::scope(|scope| {
+            for node in 0..10 {
+                let (together, epochs, url) = (&together, &epochs, &url);
+                scope.spawn(move || {
+                    together.wait();
+                    let mut store = Postgres::open(url, &Options::default()).expect("opens");
+                    epochs.lock().expect("nobody has failed").insert(store.epoch());
+                    versions::check(&mut store, node);
+                });
+            }
+        });
+        versions::check_chains(&Postgres::open(&url, &Options::default()).expect("opens"));
+        let migrations = "SELECT string_agg(version::text, ',' ORDER BY version) FROM tenure.migrations";
+        assert_eq!(ask(migrations), recorded.join(","), "from {version}");
+        let epochs = epochs.into_inner().expect("all have ended");
+        assert_eq!(epochs, BTreeSet::from([1]), "an upgrade is no restore");
+        assert_eq!(
+            tables(server, name),
+            tables(server, fresh),
+            "as if it had been made today, from {version}"
+        );
+        assert_eq!(ask("SELECT count(*) FROM tenure.items WHERE id LIKE 'new-%'"), "10");
+    }
 }
 
 #[test]
@@ -102,16 +106,14 @@ fn r26_tables_of_a_newer_tenure_are_left_alone() {
     assert!(matches!(error, Error::Newer { found: 99, .. }), "{error}");
 }
 
-/// The tables as version 3 made them, restored over those of a later one.
-const AS_VERSION_3: &str = "ALTER TABLE tenure.meta ADD COLUMN history text; \
-     UPDATE tenure.meta SET history = (SELECT regexp_replace(place, '/[0-9]+/', '/') FROM tenure.place); \
-     DELETE FROM tenure.migrations WHERE version > 3; UPDATE tenure.schema SET version = 3";
-
 /// Where the data is was kept elsewhere before: an upgrade is no restore, and a restore before it is still one.
 #[test]
 fn r26_where_the_data_is_outlives_an_upgrade() {
     let server = Server::shared();
-    for (elsewhere, epochs) in [("", 0), ("UPDATE tenure.meta SET history = '1/00000001'", 1)] {
+    // A dump of the older version that is restored over a newer one leaves what it does not know.
+    let restored =
+        "UPDATE tenure.meta SET history = '1/00000001'; CREATE TABLE tenure.place (one boolean, place text)";
+    for (elsewhere, epochs) in [("", 0), (restored, 1)] {
         let url = server.database();
         let name = url.rsplit('/').next().expect("a name");
         let before = Postgres::open(&url, &Options::default()).expect("opens").epoch();
@@ -163,6 +165,53 @@ fn r26_a_node_that_runs_stops_when_a_newer_one_has_changed_the_tables() {
     assert!(matches!(error, Error::Newer { found: 99, .. }), "{error}");
     assert_eq!(server.ask(name, "SELECT count(*) FROM tenure.items").as_deref(), Some("1"));
     assert_eq!(server.ask(name, "SELECT epoch FROM tenure.meta").as_deref(), Some("1"), "no restore either");
+}
+
+/// An index over a large table takes as long as it takes: nothing ends a step but its end.
+#[test]
+fn r26_a_step_of_a_migration_may_take_any_time() {
+    let server = Server::shared();
+    let url = server.database();
+    let name = url.rsplit('/').next().expect("a name");
+    drop(Postgres::open(&url, &Options::default()).expect("opens"));
+    server.run(name, AS_VERSION_3);
+    // What every step is told about how long it may take.
+    server.run(
+        name,
+        "CREATE TABLE public.limits (said text); \
+         CREATE FUNCTION public.tell() RETURNS event_trigger LANGUAGE plpgsql AS \
+         $$ BEGIN INSERT INTO public.limits VALUES (current_setting('statement_timeout')); END $$; \
+         CREATE EVENT TRIGGER tell ON ddl_command_end EXECUTE FUNCTION public.tell()",
+    );
+    drop(Postgres::open(&url, &Options::default()).expect("opens"));
+    let said = server.ask(name, "SELECT string_agg(DISTINCT said, ' ') FROM public.limits");
+    assert_eq!(said.as_deref(), Some("0"));
+}
+
+/// Somebody reads for long, as a dump does: the migration steps back again and again, so that nobody stands in line
+/// behind it for longer than a batch waits, and comes to its end after it.
+#[test]
+fn r26_a_migration_that_cannot_begin_holds_nobody_up_and_goes_on_trying() {
+    let server = Server::shared();
+    let url = server.database();
+    let name = url.rsplit('/').next().expect("a name");
+    drop(Postgres::open(&url, &Options::default()).expect("opens"));
+    server.run(name, AS_VERSION_3);
+    let reads = Holding::begin(&url);
+    reads.rows("SELECT count(*) FROM tenure.collections");
+    let options = Options { lock_ms: 200, ..Options::default() };
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        let node = scope.spawn(|| Postgres::open(&url, &options).map(drop));
+        for wanted in [true, false, true, false, true] {
+            while server.waits(name) != wanted {
+                assert!(!node.is_finished() && begun.elapsed() < Duration::from_mins(1), "it tries");
+            }
+        }
+        reads.end();
+        node.join().expect("ends").expect("opens");
+    });
+    assert_eq!(server.ask(name, "SELECT version FROM tenure.schema").as_deref(), Some("4"));
 }
 
 #[test]

@@ -328,3 +328,39 @@ fn r26_a_move_refuses_what_it_must_not_touch() {
     let store = in_database(&other);
     assert!(store.reader().collection(&key("lock/new")).expect("reads").is_some());
 }
+
+/// An earlier state was loaded from a dump, and is moved before any node has served it: what was given out since would be
+/// given out again. The same of a dump of what was just moved there.
+#[test]
+fn i02_what_was_restored_is_moved_only_after_it_began_an_epoch() {
+    let (places, server) = (Places::new(), Server::shared());
+    for served in [true, false] {
+        let (dir, url) = (places.folder(), server.database());
+        fill(&dir);
+        go(&folder(&dir), &database(&url)).expect("moves");
+        if served {
+            in_database(&url).close().expect("closes");
+            server.gone(&url);
+        }
+        // Where PostgreSQL's own programs may write, whoever runs the tests.
+        let name = url.rsplit('/').next().expect("a name");
+        let dump = std::env::temp_dir().join(format!("tenure-{}-moved-{name}.dump", std::process::id()));
+        let path = dump.to_str().expect("a path that is text");
+        server.tool("pg_dump", &["--format=custom", "--file", path, "--dbname", &url]);
+        let restored = server.database();
+        server.tool("pg_restore", &["--dbname", &restored, path]);
+        std::fs::remove_file(&dump).expect("the dump goes");
+        let newest = run(&mut in_database(&url), &[acquire("lock/a", "ana", &["later"])]).expect("commits");
+        let Ok(Reply::Acquired { claim: newest, .. }) = &newest[0] else { panic!("{newest:?}") };
+        let back = places.folder();
+        let refused = go(&database(&restored), &folder(&back)).expect_err("is of another history");
+        assert!(refused.to_string().contains("start a node on it once"), "{served}: {refused}");
+        assert!(in_database(&restored).epoch() > 1, "{served}");
+        server.gone(&restored);
+        go(&database(&restored), &folder(&back)).expect("moves now");
+        let mut store = in_folder(&back);
+        let next = run(&mut store, &[acquire("lock/a", "ana", &["later"])]).expect("commits");
+        let Ok(Reply::Acquired { claim: next, .. }) = &next[0] else { panic!("{next:?}") };
+        assert!(next.token > newest.token, "{served}: {} after {}", next.token, newest.token);
+    }
+}

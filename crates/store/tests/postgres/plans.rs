@@ -131,16 +131,18 @@ fn i18_slow_lists_hold_up_neither_the_follower_nor_readiness() {
     let server = Server::shared();
     let url = server.database();
     let name = url.rsplit('/').next().expect("a name");
-    let store = Postgres::open(&url, &Options { readers_max: 1, ..Options::default() }).expect("opens");
+    // What is slow is so until it is let go, however busy the machine is.
+    let options = Options { readers_max: 1, statement_ms: 900_000, ..Options::default() };
+    let store = Postgres::open(&url, &options).expect("opens");
     let (reader, follower) = (store.reader(), store.follower());
     server.run(name, "CREATE TABLE let_go (at int)");
     std::thread::scope(|scope| {
-        // Until a row says so, and never for ever.
+        // Until a row says so, and never for ever: ten minutes at least.
         scope.spawn(|| {
             server.run(
                 name,
                 "BEGIN; LOCK TABLE tenure.policies IN ACCESS EXCLUSIVE MODE; \
-                 DO $$ BEGIN FOR i IN 1..6000 LOOP PERFORM pg_sleep(0.01); \
+                 DO $$ BEGIN FOR i IN 1..60000 LOOP PERFORM pg_sleep(0.01); \
                  EXIT WHEN EXISTS (SELECT FROM let_go); END LOOP; END $$",
             );
         });

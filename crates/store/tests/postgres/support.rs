@@ -5,16 +5,17 @@ use std::sync::Arc;
 use tenure_core::command::Acquire;
 use tenure_core::{CollectionKey, Command, Hash, ItemId, Sealed, Verb, decide};
 use tenure_store::conformance::{Outcome, Overlay, command, wants_of};
-use tenure_store::{Batch, Error, EventPage, Reader, Store, View};
+use tenure_store::{Batch, Error, EventPage, Reader, ReplyKey, Store, View};
 
-/// Decides these in one batch and commits them. `before` is called between the two.
-pub(crate) fn run_with<S: Store>(
+/// Decides these in one batch and commits them, each with the key under which its reply is kept. `before` is called
+/// between the two.
+fn run_batch<S: Store>(
     store: &mut S,
-    commands: &[Command],
+    commands: &[(&Command, Option<&ReplyKey>)],
     before: impl FnOnce(),
 ) -> Result<Vec<Outcome>, Error> {
     let now_ms = store.high_water_ms().max(1_700_000_000_000) + 1;
-    let wants: Vec<_> = commands.iter().map(|command| wants_of(command, None)).collect();
+    let wants: Vec<_> = commands.iter().map(|(command, key)| wants_of(command, key.cloned())).collect();
     let mut batch = Batch::default();
     let mut outcomes = Vec::new();
     {
@@ -22,10 +23,10 @@ pub(crate) fn run_with<S: Store>(
         // A folder has no time of its own.
         batch.at_ms = view.clock_ms().unwrap_or(now_ms);
         let mut overlay = Overlay::new(&view);
-        for command in commands {
+        for (command, key) in commands {
             let now_ms = view.now_ms(&command.collection).unwrap_or(batch.at_ms);
             let decided = decide(&overlay, command, now_ms);
-            let (outcome, entry) = overlay.take(command, None, decided, now_ms);
+            let (outcome, entry) = overlay.take(command, *key, decided, now_ms);
             outcomes.push(outcome);
             batch.entries.extend(entry);
         }
@@ -39,8 +40,22 @@ pub(crate) fn run_with<S: Store>(
     Ok(outcomes)
 }
 
+pub(crate) fn run_with<S: Store>(
+    store: &mut S,
+    commands: &[Command],
+    before: impl FnOnce(),
+) -> Result<Vec<Outcome>, Error> {
+    let commands: Vec<_> = commands.iter().map(|command| (command, None)).collect();
+    run_batch(store, &commands, before)
+}
+
 pub(crate) fn run<S: Store>(store: &mut S, commands: &[Command]) -> Result<Vec<Outcome>, Error> {
     run_with(store, commands, || {})
+}
+
+/// One command, whose reply is kept.
+pub(crate) fn run_kept<S: Store>(store: &mut S, command: &Command, key: &ReplyKey) -> Result<Outcome, Error> {
+    run_batch(store, &[(command, Some(key))], || {}).map(|mut outcomes| outcomes.remove(0))
 }
 
 pub(crate) fn acquire(collection: &str, actor: &str, items: &[&str]) -> Command {
@@ -65,40 +80,4 @@ pub(crate) fn checked_events(reader: &dyn Reader, key: &CollectionKey) -> Vec<Ar
         reader.collection(key).expect("reads").map_or((0, Hash::default()), |head| (head.seq, head.hash));
     assert_eq!(head, (events.len() as u64, previous), "{key}: the head");
     events
-}
-
-/// Somebody else's transaction, which lasts until it is told to end; behind a pooler it has a session for so long.
-pub(crate) struct Holding {
-    runtime: tokio::runtime::Runtime,
-    client: tokio_postgres::Client,
-}
-
-impl Holding {
-    pub(crate) fn begin(url: &str) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-        let runtime = runtime.expect("a runtime");
-        let client = runtime.block_on(async {
-            let (client, connection) =
-                tokio_postgres::connect(url, tokio_postgres::NoTls).await.expect("connects");
-            tokio::spawn(connection);
-            client.batch_execute("BEGIN").await.expect("begins");
-            client
-        });
-        Self { runtime, client }
-    }
-
-    pub(crate) fn rows(&self, sql: &str) -> Vec<Vec<String>> {
-        let answers = self.runtime.block_on(self.client.simple_query(sql)).expect("answers");
-        let rows = answers.into_iter().filter_map(|message| match message {
-            tokio_postgres::SimpleQueryMessage::Row(row) => {
-                Some((0..row.len()).map(|column| row.get(column).unwrap_or_default().to_owned()).collect())
-            }
-            _ => None,
-        });
-        rows.collect()
-    }
-
-    pub(crate) fn end(self) {
-        self.rows("COMMIT");
-    }
 }

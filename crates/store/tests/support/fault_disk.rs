@@ -1,7 +1,7 @@
 //! A disk in memory. Bytes that were not synced survive a crash by sectors, each by chance; names that
 //! were not synced survive in order, up to a point that is left to chance.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +10,11 @@ use parking_lot::Mutex;
 use tenure_store::embedded::disk::{Disk, DiskFile};
 
 const SECTOR: usize = 512;
+
+/// The device did not do it.
+pub const EIO: i32 = 5;
+/// There is no room.
+pub const ENOSPC: i32 = 28;
 
 /// Shared by its clones.
 #[derive(Clone, Debug, Default)]
@@ -26,10 +31,18 @@ struct Inner {
     operations: u64,
     /// Every operation from this one on fails: the power is gone.
     stop_at: Option<u64>,
+    /// Calls of any sort, so far.
+    calls: u64,
+    /// This one fails with this error, and those after it do not.
+    fail_at: Option<(u64, i32)>,
+    /// What that one was.
+    failed: Option<String>,
     /// What happens once.
     trouble: Option<Trouble>,
     /// Bytes that can still be allocated.
     room: Option<u64>,
+    /// There is no descriptor left for a folder.
+    no_folders: bool,
     locked: bool,
     /// Whoever removes a file waits for this.
     gate: Arc<Mutex<()>>,
@@ -58,6 +71,8 @@ enum Change {
 struct Content {
     bytes: Vec<u8>,
     safe: Vec<u8>,
+    /// Sectors that the system will write with the next sync.
+    dirty: BTreeSet<usize>,
 }
 
 pub struct FaultFile {
@@ -89,12 +104,33 @@ impl FaultDisk {
         self.0.lock().stop_at = Some(operation);
     }
 
+    /// Calls of any sort.
+    pub fn calls(&self) -> u64 {
+        self.0.lock().calls
+    }
+
+    /// The nth call from here on fails, once.
+    pub fn fail_call(&self, nth: u64, error: i32) {
+        let mut inner = self.0.lock();
+        inner.fail_at = Some((inner.calls + nth, error));
+    }
+
+    /// What the call was that failed.
+    pub fn failed(&self) -> Option<String> {
+        self.0.lock().failed.clone()
+    }
+
     pub fn fail_next_sync(&self) {
         self.0.lock().trouble = Some(Trouble::FailSync);
     }
 
     pub fn fail_next_allocate(&self) {
         self.0.lock().trouble = Some(Trouble::FailAllocate);
+    }
+
+    /// From here on no folder can be opened: the process has as many files as it may.
+    pub fn refuse_folders(&self) {
+        self.0.lock().no_folders = true;
     }
 
     /// Whoever syncs next panics.
@@ -167,11 +203,49 @@ impl FaultDisk {
         }
         inner.operations += 1;
         inner.log.push(what.to_owned());
+        inner.call(what)?;
         operation(inner)
+    }
+
+    /// Asks for something that changes nothing.
+    fn ask(&self, what: &str) -> io::Result<()> {
+        self.0.lock().call(what)
+    }
+}
+
+impl Inner {
+    fn call(&mut self, what: &str) -> io::Result<()> {
+        self.calls += 1;
+        match self.fail_at {
+            Some((call, error)) if call == self.calls => {
+                self.failed = Some(what.to_owned());
+                Err(io::Error::from_raw_os_error(error))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
 impl Content {
+    fn write(&mut self, offset: u64, bytes: &[u8]) {
+        let from = usize::try_from(offset).unwrap();
+        if self.bytes.len() < from + bytes.len() {
+            self.bytes.resize(from + bytes.len(), 0);
+        }
+        self.bytes[from..from + bytes.len()].copy_from_slice(bytes);
+        self.dirty.extend(from / SECTOR..(from + bytes.len()).div_ceil(SECTOR));
+    }
+
+    fn sync(&mut self) {
+        self.safe.resize(self.bytes.len(), 0);
+        for sector in std::mem::take(&mut self.dirty) {
+            let range = sector * SECTOR..self.bytes.len().min((sector + 1) * SECTOR);
+            if let Some(bytes) = self.bytes.get(range.clone()) {
+                self.safe[range].copy_from_slice(bytes);
+            }
+        }
+    }
+
     fn after_crash(&self, dice: &mut Dice) -> Self {
         let mut bytes = self.safe.clone();
         for (at, sector) in self.bytes.chunks(SECTOR).enumerate() {
@@ -184,7 +258,7 @@ impl Content {
             }
             bytes[range].copy_from_slice(sector);
         }
-        Self { safe: bytes.clone(), bytes }
+        Self { safe: bytes.clone(), bytes, ..Self::default() }
     }
 }
 
@@ -206,18 +280,21 @@ fn name(path: &Path) -> String {
 
 impl Disk for FaultDisk {
     type File = FaultFile;
+    type Folder = ();
     type Lock = FaultLock;
 
     fn create_dir(&self, _dir: &Path) -> io::Result<()> {
-        Ok(())
+        self.ask("create dir")
     }
 
     fn lock(&self, _path: &Path) -> io::Result<Option<FaultLock>> {
+        self.ask("lock")?;
         let locked = std::mem::replace(&mut self.0.lock().locked, true);
         Ok((!locked).then(|| FaultLock(self.clone())))
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        self.ask("list")?;
         let inner = self.0.lock();
         Ok(inner.names.keys().filter(|path| path.parent() == Some(dir)).map(|path| name(path)).collect())
     }
@@ -225,7 +302,10 @@ impl Disk for FaultDisk {
     fn open(&self, path: &Path) -> io::Result<FaultFile> {
         let found = self.0.lock().names.get(path).copied();
         let file = match found {
-            Some(file) => file,
+            Some(file) => {
+                self.ask("open")?;
+                file
+            }
             None => self.operate(&format!("create {}", name(path)), |inner| {
                 inner.files.push(Content::default());
                 let change = Change::Create(path.to_owned(), inner.files.len() - 1);
@@ -238,6 +318,7 @@ impl Disk for FaultDisk {
     }
 
     fn open_to_read(&self, path: &Path) -> io::Result<FaultFile> {
+        self.ask("open to read")?;
         let found = self.0.lock().names.get(path).copied();
         found.map(|file| FaultFile { disk: self.clone(), file }).ok_or(io::ErrorKind::NotFound.into())
     }
@@ -262,7 +343,16 @@ impl Disk for FaultDisk {
         })
     }
 
-    fn sync_dir(&self, _dir: &Path) -> io::Result<()> {
+    fn open_dir(&self, _dir: &Path) -> io::Result<()> {
+        self.ask("open dir")?;
+        let inner = self.0.lock();
+        if inner.no_folders {
+            return Err(io::Error::from_raw_os_error(24));
+        }
+        Ok(())
+    }
+
+    fn sync_names(&self, _folder: &()) -> io::Result<()> {
         self.operate("sync dir", |inner| {
             inner.safe_names = inner.names.clone();
             inner.changes.clear();
@@ -271,6 +361,7 @@ impl Disk for FaultDisk {
     }
 
     fn random(&self) -> io::Result<u64> {
+        self.ask("random")?;
         let mut inner = self.0.lock();
         inner.randoms += 1;
         Ok(Dice(inner.randoms).below(u64::MAX))
@@ -279,6 +370,7 @@ impl Disk for FaultDisk {
 
 impl DiskFile for FaultFile {
     fn len(&self) -> io::Result<u64> {
+        self.disk.ask("len")?;
         Ok(self.disk.0.lock().files[self.file].bytes.len() as u64)
     }
 
@@ -294,12 +386,13 @@ impl DiskFile for FaultFile {
                 *room -= bytes;
             }
             let zeros = vec![0; usize::try_from(bytes).unwrap()];
-            inner.files[self.file] = Content { bytes: zeros.clone(), safe: zeros };
+            inner.files[self.file] = Content { bytes: zeros.clone(), safe: zeros, ..Content::default() };
             Ok(())
         })
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        self.disk.ask("read")?;
         let inner = self.disk.0.lock();
         let bytes = &inner.files[self.file].bytes;
         let from = usize::try_from(offset).unwrap().min(bytes.len());
@@ -309,28 +402,33 @@ impl DiskFile for FaultFile {
     }
 
     fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.disk.operate("write", |inner| {
-            let from = usize::try_from(offset).unwrap();
-            let content = &mut inner.files[self.file].bytes;
-            if content.len() < from + bytes.len() {
-                content.resize(from + bytes.len(), 0);
-            }
-            content[from..from + bytes.len()].copy_from_slice(bytes);
+        let written = self.disk.operate("write", |inner| {
+            inner.files[self.file].write(offset, bytes);
             Ok(())
+        });
+        written.inspect_err(|error| {
+            // The system said so, and not that there is no power: a part of it has arrived.
+            if error.raw_os_error().is_some() {
+                self.disk.0.lock().files[self.file].write(offset, &bytes[..bytes.len() / 2]);
+            }
         })
     }
 
     fn sync_data(&mut self) -> io::Result<()> {
-        self.disk.operate("sync", |inner| {
+        let synced = self.disk.operate("sync", |inner| {
             match inner.trouble.take_if(|trouble| *trouble != Trouble::FailAllocate) {
                 Some(Trouble::PanicSync) => panic!("told to panic"),
-                // As Linux does: the pages stay readable and are marked clean, though they never arrived.
-                Some(_) => return Err(io::Error::other("the device did not confirm")),
+                Some(_) => return Err(io::Error::from_raw_os_error(EIO)),
                 None => {}
             }
-            let content = &mut inner.files[self.file];
-            content.safe = content.bytes.clone();
+            inner.files[self.file].sync();
             Ok(())
+        });
+        synced.inspect_err(|error| {
+            // As Linux does: the pages stay readable and are marked clean, though they never arrived.
+            if error.raw_os_error().is_some() {
+                self.disk.0.lock().files[self.file].dirty.clear();
+            }
         })
     }
 

@@ -9,16 +9,18 @@ use std::sync::Arc;
 
 use fault_disk::FaultDisk;
 use tenure_core::command::Acquire;
-use tenure_core::{CollectionKey, Hash, ItemId, Json, Verb, decide};
+use tenure_core::{CollectionKey, Hash, ItemId, Json, Text, Verb, decide};
 use tenure_store::conformance::{Overlay, command, key, wants_of};
 use tenure_store::embedded::archive::MemoryArchive;
 use tenure_store::embedded::{Embedded, Fold, Options};
-use tenure_store::{Batch, Error, ReplyKey, Store, View};
+use tenure_store::{Batch, Error, Kept, ReplyKey, Store, View};
 
 pub type FaultStore = Embedded<FaultDisk, MemoryArchive>;
 
 pub const START_MS: i64 = 1_700_000_000_000;
 pub const FOLDER: &str = "/data";
+/// What a claim carries: large enough that a record has several sectors, of which a crash can take some.
+const DATA_BYTES: usize = 1_000;
 
 /// Small segments, so that a short workload fills and recycles several.
 pub fn small() -> Options {
@@ -40,17 +42,21 @@ pub fn collection() -> CollectionKey {
 }
 
 pub fn reply_key(step: u64) -> ReplyKey {
-    let (principal, key) = (Arc::from("ana"), Arc::from(format!("step-{step}")));
+    let (principal, key) = (Text::from("ana"), Text::from(format!("step-{step}")));
     ReplyKey { collection: collection(), principal, key }
 }
 
 /// One batch of the workload. Its decisions depend only on the step and on what is committed: an
 /// acquire, a heartbeat and a release in turn, each with a kept reply.
 pub fn step<S: Store>(store: &mut S, step: u64) -> Result<(), Error> {
+    step_of(store, step, DATA_BYTES)
+}
+
+/// The same with a claim that carries so much.
+pub fn step_of<S: Store>(store: &mut S, step: u64, data_bytes: usize) -> Result<(), Error> {
     let now_ms = START_MS + i64::try_from(step).unwrap() * 10;
     let item = ItemId::new(format!("item-{}", (step / 3) % 5)).unwrap();
-    // Large enough that a record has several sectors, of which a crash can take some.
-    let data = Json::of(&format!("{step} {}", "x".repeat(1_000))).ok();
+    let data = Json::of(&format!("{step} {}", "x".repeat(data_bytes))).ok();
     let acquire = Verb::Acquire(Acquire { items: vec![item], data, ..Acquire::default() });
     let reply = reply_key(step);
     let want = wants_of(&command("lock/a", "ana", acquire.clone()), Some(reply.clone()));
@@ -79,7 +85,7 @@ pub struct Seen {
     items: Vec<String>,
     claims: Vec<String>,
     high_water_ms: i64,
-    kept: Vec<bool>,
+    kept: Vec<Option<Arc<Kept>>>,
     events: usize,
 }
 
@@ -88,7 +94,7 @@ pub fn look<S: Store>(store: &mut S, steps: u64) -> Seen {
     let snapshot = reader.snapshot(&collection()).unwrap();
     let kept = (0..steps).map(|step| {
         let want = wants_of(&command("lock/a", "ana", Verb::CreateCollection), Some(reply_key(step)));
-        store.load(&[want]).unwrap().kept(&reply_key(step)).is_some()
+        store.load(&[want]).unwrap().kept(&reply_key(step))
     });
     let kept = kept.collect();
     let events = match reader.events(&collection(), 0, 100_000).unwrap() {
@@ -107,10 +113,15 @@ pub fn look<S: Store>(store: &mut S, steps: u64) -> Seen {
 
 /// What is to be seen after each number of steps, from the reference store.
 pub fn expected(steps: u64) -> Vec<Seen> {
+    expected_of(steps, |_| DATA_BYTES)
+}
+
+/// The same where each step's claim carries so much.
+pub fn expected_of(steps: u64, data_bytes: impl Fn(u64) -> usize) -> Vec<Seen> {
     let mut reference = tenure_store::memory::Memory::default();
     let mut seen = vec![look(&mut reference, steps)];
     for number in 0..steps {
-        step(&mut reference, number).unwrap();
+        step_of(&mut reference, number, data_bytes(number)).unwrap();
         seen.push(look(&mut reference, steps));
     }
     seen

@@ -4,7 +4,9 @@ use std::collections::hash_map;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use tenure_core::{Claim, Collection, CollectionKey, Fact, Item, ItemId, Policy, Rows, RowsMut, Sealed};
+use tenure_core::{
+    Claim, Collection, CollectionKey, Fact, Item, ItemId, Policy, Rows, RowsMut, Sealed, Text,
+};
 
 use crate::embedded::kept::{KeptId, KeptKeys};
 use crate::limits::KEPT_CHUNK_BYTES_MAX;
@@ -24,7 +26,7 @@ pub struct Group {
     /// Rows and events.
     pub collections: Map<CollectionKey, GroupRows>,
     /// Policies by kind.
-    pub policies: Map<Arc<str>, Arc<Policy>>,
+    pub policies: Map<Text, Arc<Policy>>,
     /// Replies to keep, in order.
     pub kept: Vec<KeptChunk>,
     /// Kept replies from before this time are forgotten.
@@ -203,7 +205,7 @@ pub(crate) struct Recorder<'a> {
     pub(crate) rows: &'a mut GroupRows,
     /// What is replayed writes items.
     pub(crate) is_written: bool,
-    pub(crate) policies: &'a mut Map<Arc<str>, Arc<Policy>>,
+    pub(crate) policies: &'a mut Map<Text, Arc<Policy>>,
 }
 
 impl Rows for Recorder<'_> {
@@ -234,7 +236,7 @@ impl Rows for Recorder<'_> {
 
 impl RowsMut for Recorder<'_> {
     fn put_policy(&mut self, kind: &str, policy: Arc<Policy>) {
-        self.policies.insert(Arc::from(kind), policy.clone());
+        self.policies.insert(Text::from(kind), policy.clone());
         self.state.put_policy(kind, policy);
     }
 

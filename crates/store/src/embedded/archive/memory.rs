@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tenure_core::{ClaimState, CollectionKey, Hash, Item, Policy, RowsMut};
+use tenure_core::{ClaimState, CollectionKey, Hash, Item, Policy, RowsMut, Text};
 
 use super::bloom::may_have;
 use super::chunk::{Chunk, build_chunks};
@@ -21,7 +21,7 @@ pub struct MemoryArchive(Arc<Mutex<Held>>);
 struct Held {
     meta: Meta,
     collections: BTreeMap<CollectionKey, HeldCollection>,
-    policies: HashMap<Arc<str>, Arc<Policy>>,
+    policies: HashMap<Text, Arc<Policy>>,
     kept: BTreeMap<KeptPlace, (i64, Vec<u8>)>,
 }
 

@@ -18,7 +18,8 @@ use super::{Archive, FILE_NAME, Loaded, sqlite_fold, sqlite_load};
 use crate::Error;
 use crate::embedded::disk::{Disk, RealDisk, parent_of};
 use crate::embedded::journal::io_error;
-use crate::limits::{CHECKPOINT_PAGES, LOG_STEP_BYTES, LOG_STEP_PAUSE};
+use crate::embedded::options::{Faults, Options};
+use crate::limits::{LOG_STEP_BYTES, LOG_STEP_PAUSE};
 
 /// The newest form of the archive that this program knows.
 pub(crate) const ARCHIVE_FORMAT: u32 = 1;
@@ -113,6 +114,9 @@ pub struct SqliteArchive {
     connection: Connection,
     path: PathBuf,
     log: Log,
+    /// When the log is moved into the file.
+    checkpoint_pages: u64,
+    faults: Faults,
 }
 
 /// SQLite's log, as the file that it is: there while a connection is.
@@ -128,6 +132,11 @@ struct Log {
 impl SqliteArchive {
     /// Opens the archive of a folder, or makes one.
     pub fn open(dir: &Path) -> Result<Self, Error> {
+        Self::open_with(dir, &Options::default())
+    }
+
+    /// The same for a store that has options.
+    pub(crate) fn open_with(dir: &Path, options: &Options) -> Result<Self, Error> {
         check_version()?;
         let path = dir.join(FILE_NAME);
         let is_new = !path.exists();
@@ -139,7 +148,8 @@ impl SqliteArchive {
         }
         prepare(&mut connection, &path, is_new).map_err(|error| sqlite_error(&path, "open", error))??;
         let log = Log::open(dir.join(format!("{FILE_NAME}-wal")))?;
-        let archive = Self { connection, path, log };
+        let (checkpoint_pages, faults) = (u64::from(options.checkpoint_pages), options.faults());
+        let archive = Self { connection, path, log, checkpoint_pages, faults };
         // What the log has may be in the system's memory only, where the process before died before its
         // sync; segments will be used again on the strength of it.
         archive.checkpoint("TRUNCATE")?;
@@ -183,9 +193,11 @@ impl SqliteArchive {
         if aside {
             self.log.ease_out(pages);
         }
-        self.log.sync()?;
+        if !self.faults.skip_log_sync {
+            self.log.sync()?;
+        }
         self.log.pages = pages;
-        if pages >= u64::from(CHECKPOINT_PAGES) {
+        if pages >= self.checkpoint_pages {
             self.checkpoint("PASSIVE")?;
         }
         Ok(())

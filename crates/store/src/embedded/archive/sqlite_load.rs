@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, Row};
 use tenure_core::{
     Claim, ClaimState, Collection, CollectionKey, EndReason, Item, ItemId, Json, Policy, Principal, RowsMut,
-    SessionId, Status,
+    SessionId, Status, Text,
 };
 
 use super::group::KeptPlace;
@@ -208,7 +208,7 @@ impl Loading<'_> {
 #[derive(Default)]
 struct Words {
     statuses: Vec<Status>,
-    shared: HashSet<Arc<str>>,
+    shared: HashSet<Text>,
 }
 
 impl Words {
@@ -224,11 +224,11 @@ impl Words {
         Some(status)
     }
 
-    fn shared(&mut self, text: &str) -> Arc<str> {
+    fn shared(&mut self, text: &str) -> Text {
         if let Some(known) = self.shared.get(text) {
             return known.clone();
         }
-        let shared: Arc<str> = Arc::from(text);
+        let shared: Text = Text::from(text);
         self.shared.insert(shared.clone());
         shared
     }

@@ -49,6 +49,8 @@ const REMOVED_BYTES: u64 = 1024 * 1024;
 pub(crate) struct Journal<D: Disk> {
     disk: Arc<D>,
     dir: PathBuf,
+    /// The same, open from the start: a sync that finds no descriptor would end the process.
+    folder: D::Folder,
     /// Names this store in each segment's header.
     store: u64,
     segment_bytes: u64,
@@ -321,7 +323,7 @@ impl<D: Disk> Journal<D> {
         if self.faults.skip_dir_sync {
             return Ok(());
         }
-        self.disk.sync_dir(&self.dir).map_err(|source| {
+        self.disk.sync_names(&self.folder).map_err(|source| {
             self.broken = true;
             Error::SyncFailed { path: self.dir.clone(), source }
         })
@@ -384,10 +386,9 @@ pub(crate) fn create<D: Disk>(
 ) -> Result<Journal<D>, Error> {
     let next = dir.join(NEXT_NAME);
     let bytes = options.segment_bytes;
-    let mut file = disk.open(&next).map_err(|source| io_error(&next, "open", source))?;
-    file.allocate(bytes).map_err(|source| io_error(&next, "allocate", source))?;
+    let file = make_zeros(&*disk, &next, bytes).map_err(|source| io_error(&next, "allocate", source))?;
     let current = make_segment(&*disk, dir, store, 1, first, file, bytes)?;
-    let mut journal = with_segments(disk, dir, store, options, VecDeque::new(), current, first);
+    let mut journal = with_segments(disk, dir, store, options, VecDeque::new(), current, first)?;
     journal.sync_dir()?;
     Ok(journal)
 }
@@ -400,10 +401,12 @@ fn with_segments<D: Disk>(
     full: VecDeque<FullSegment>,
     current: Segment<D::File>,
     next: u64,
-) -> Journal<D> {
-    Journal {
+) -> Result<Journal<D>, Error> {
+    let folder = disk.open_dir(dir).map_err(|source| io_error(dir, "open", source))?;
+    Ok(Journal {
         disk,
         dir: dir.to_owned(),
+        folder,
         store,
         segment_bytes: options.segment_bytes,
         segments_max: options.segments_max.max(2),
@@ -418,7 +421,7 @@ fn with_segments<D: Disk>(
         next,
         record: Vec::new(),
         broken: false,
-    }
+    })
 }
 
 fn is_full(error: &io::Error) -> bool {

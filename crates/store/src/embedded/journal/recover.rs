@@ -44,7 +44,7 @@ pub(crate) fn open<D: Disk>(
     });
     let full: VecDeque<_> = full.collect();
     let current = settle_tail(&*disk, dir, headers[newest], &bytes, &tail)?;
-    Ok(with_segments(disk, dir, store, options, full, current, tail.next))
+    with_segments(disk, dir, store, options, full, current, tail.next)
 }
 
 /// Reads the journal as a start would, and changes nothing. Answers the newest batch.
