@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use tenure_core::{ClaimState, CollectionKey, ItemId, Refusal};
+use tenure_core::{ClaimState, CollectionKey, ItemId, after_end};
 use tenure_store::{Error, Reader, Store, Tidier};
 use tokio::sync::{mpsc, oneshot};
 
@@ -19,7 +19,7 @@ use crate::planted::Planted;
 use crate::queue::Queue;
 use crate::turn::{News, Pending, Report, Turn};
 use crate::waiters::Waiters;
-use crate::{Answer, Clock, Refused, ReplyTo, Request, running};
+use crate::{Answer, Clock, Named, Refused, ReplyTo, Request, running};
 
 /// Hears what the engine does: the server's metrics, a benchmark's figures.
 pub trait Observer: Send + Sync + 'static {
@@ -243,22 +243,18 @@ impl Engine {
     /// the queue of a held item.
     pub async fn execute(&self, request: impl Into<Request>) -> Answer {
         let request = request.into();
-        let (collection, claim) = (request.command.collection.clone(), request.command.verb.claim());
+        let named = Named::of(&request.command);
         let (sender, receiver) = oneshot::channel();
         self.submit(request, ReplyTo::Once(sender));
         let answer = receiver.await.unwrap_or_else(|_| self.stopped());
-        if !Self::is_unexplained(claim, &answer) {
-            return answer;
-        }
+        let Some(named) = named.filter(|named| named.is_unknown(&answer)) else { return answer };
         let engine = self.clone();
-        self.aside(answer, move |answer| engine.explain_lost(&collection, claim, answer)).await
+        self.aside(answer, move |answer| engine.look_up(&named, answer)).await
     }
 
     /// Carries out several requests, in their order, and waits for all their answers.
     pub async fn execute_all(&self, requests: Vec<Request>) -> Vec<Answer> {
-        let named =
-            requests.iter().map(|Request { command, .. }| (command.collection.clone(), command.verb.claim()));
-        let named: Vec<_> = named.collect();
+        let named: Vec<_> = requests.iter().map(|request| Named::of(&request.command)).collect();
         let (sender, mut receiver) = mpsc::unbounded_channel();
         let mut answers = vec![None; requests.len()];
         for (tag, request) in (0..).zip(requests) {
@@ -273,16 +269,18 @@ impl Engine {
         }
         let answers = answers.into_iter().map(|answer| answer.unwrap_or_else(|| self.stopped()));
         let answers: Vec<_> = answers.collect();
-        let mut pairs = answers.iter().zip(&named);
-        if !pairs.any(|(answer, (_, claim))| Self::is_unexplained(*claim, answer)) {
+        let is_unknown = |(answer, named): (&Answer, &Option<Named>)| {
+            named.as_ref().is_some_and(|named| named.is_unknown(answer))
+        };
+        if !answers.iter().zip(&named).any(is_unknown) {
             return answers;
         }
         let engine = self.clone();
-        let explain = move |answers: Vec<Answer>| {
-            let answers = answers.into_iter().zip(named);
-            answers.map(|(answer, (key, claim))| engine.explain_lost(&key, claim, answer)).collect()
+        let look_up = move |answers: Vec<Answer>| {
+            let answers = answers.into_iter().zip(&named);
+            answers.map(|(answer, named)| engine.look_up_if(named.as_ref(), answer)).collect()
         };
-        self.aside(answers, explain).await
+        self.aside(answers, look_up).await
     }
 
     /// Does what may read the disk away from the threads that answer everyone.
@@ -304,11 +302,11 @@ impl Engine {
     /// The same, for a caller without a runtime.
     pub fn execute_blocking(&self, request: impl Into<Request>) -> Answer {
         let request = request.into();
-        let (collection, claim) = (request.command.collection.clone(), request.command.verb.claim());
+        let named = Named::of(&request.command);
         let (sender, receiver) = oneshot::channel();
         self.submit(request, ReplyTo::Once(sender));
         let answer = receiver.blocking_recv().unwrap_or_else(|_| self.stopped());
-        self.explain_lost(&collection, claim, answer)
+        self.look_up_if(named.as_ref(), answer)
     }
 
     /// Hands a request in; the answer goes to `reply_to`. Answers at once when too many wait.
@@ -378,26 +376,23 @@ impl Engine {
         Answer { server_time_ms: self.now_ms(), outcome: Err(Refused::Stopped), replayed: false }
     }
 
-    /// The answer says that there is no such claim, which [`Self::explain_lost`] may know better.
-    pub fn is_unexplained(claim: Option<u64>, answer: &Answer) -> bool {
-        let unknown = matches!(&answer.outcome, Err(Refused::Rule(Refusal::NotFound { what, .. })) if &**what == "claim");
-        claim.is_some() && unknown
-    }
-
     /// The loop keeps only recent ends in memory. A claim that it does not know may have ended long
     /// ago: then the caller is told so, from the store, off the loop's thread. Whoever submits on its
-    /// own calls this with [`tenure_core::Verb::claim`], where reading the disk holds nobody up.
-    pub fn explain_lost(&self, collection: &CollectionKey, claim: Option<u64>, mut answer: Answer) -> Answer {
-        if let Some(number) = claim
-            && Self::is_unexplained(claim, &answer)
-            && let Ok(Some(claim)) = self.0.reader.claim(collection, number)
+    /// own calls this where [`Named::is_unknown`] says so and reading the disk holds nobody up.
+    pub fn look_up(&self, named: &Named, mut answer: Answer) -> Answer {
+        if let Ok(Some(claim)) = self.0.reader.claim(&named.collection, named.claim)
             && claim.state != ClaimState::Active
-            && let (Some(reason), Some(ended_at_ms)) = (claim.reason, claim.ended_at_ms)
         {
-            let lost = Refusal::Lost { reason, ended_at_ms, holder: None };
-            answer.outcome = Err(Refused::Rule(lost));
+            answer.outcome = after_end(&claim, &named.actor, named.asked).map_err(Refused::Rule);
         }
         answer
+    }
+
+    fn look_up_if(&self, named: Option<&Named>, answer: Answer) -> Answer {
+        match named.filter(|named| named.is_unknown(&answer)) {
+            Some(named) => self.look_up(named, answer),
+            None => answer,
+        }
     }
 }
 

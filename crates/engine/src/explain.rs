@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tenure_core::command::Acquire;
 use tenure_core::{
     Claim, ClaimState, Collection, CollectionKey, Command, EndReason, Fact, Item, ItemId, Policy, Principal,
-    Refusal, Rows, Verb, decide, frees_at_ms, seen_at,
+    Refusal, Rows, Text, Verb, decide, frees_at_ms, seen_at,
 };
 use tenure_store::{AuditFilter, ClaimFilter, Error, Reader};
 
@@ -173,7 +173,7 @@ impl Rows for ReadRows<'_> {
     fn claims_of(&self, key: &CollectionKey, holder_id: &str) -> Vec<Arc<Claim>> {
         let filter = ClaimFilter {
             collection: Some(key.clone()),
-            holder: Some(Arc::from(holder_id)),
+            holder: Some(Text::from(holder_id)),
             state: Some(ClaimState::Active),
             after: None,
         };

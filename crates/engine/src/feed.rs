@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -16,7 +16,7 @@ use tenure_store::{Entry, Error, EventPage, Reader, Snapshot};
 use tokio::sync::watch;
 
 use crate::follow::Wake;
-use crate::limits::{FEED_PAGE_MAX, FEED_RING_MAX};
+use crate::limits::{FEED_PAGE_MAX, FEED_RING_BYTES_MAX, FEED_RING_MAX};
 
 /// Where committed events are told.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +29,9 @@ pub(crate) type News = (CollectionKey, Vec<Arc<Sealed>>);
 struct Inner {
     /// Other nodes write too, so that a commit of this one may not be the next that readers are to hear of.
     shared: Option<Arc<Wake>>,
+    /// What others do cannot be seen now: whoever would read the store hears that at once. A read would only take long to
+    /// say the same, and until then its reader would be left without a word.
+    away: Arc<AtomicBool>,
     channels: HashMap<CollectionKey, Weak<Channel>>,
     /// A commit is under way, and what it will tell has been chosen.
     committing: bool,
@@ -39,13 +42,35 @@ struct Inner {
 /// One collection's live readers share this.
 #[derive(Debug)]
 pub(crate) struct Channel {
-    ring: Mutex<VecDeque<Arc<Sealed>>>,
+    ring: Mutex<Recent>,
     /// Over a shared store: the number up to which the ring was told, by this node or of others. Nothing is
     /// told over a gap. Locked before the ring.
     told: Mutex<Option<u64>>,
     newest: watch::Sender<u64>,
     /// How often the store may have had what the ring has missed: once for a channel that was opened late.
     missed: AtomicU64,
+    /// The feed's own.
+    away: Arc<AtomicBool>,
+}
+
+/// A collection's newest events.
+#[derive(Debug, Default)]
+struct Recent {
+    events: VecDeque<Arc<Sealed>>,
+    bytes: usize,
+}
+
+impl Recent {
+    /// Takes the next ones and lets go of the oldest that are too many, or too large together.
+    fn extend(&mut self, events: Vec<Arc<Sealed>>) {
+        self.bytes += events.iter().map(|sealed| sealed.bytes.len()).sum::<usize>();
+        self.events.extend(events);
+        while self.events.len() > FEED_RING_MAX || (self.bytes > FEED_RING_BYTES_MAX && self.events.len() > 1)
+        {
+            let Some(gone) = self.events.pop_front() else { break };
+            self.bytes -= gone.bytes.len();
+        }
+    }
 }
 
 /// The events of a commit that somebody follows.
@@ -99,11 +124,13 @@ pub struct Missing {
     reader: Arc<dyn Reader>,
     key: CollectionKey,
     since: u64,
+    channel: Arc<Channel>,
 }
 
 impl Missing {
     /// Reads them, a page at most. This may take a while.
     pub fn read(self) -> Result<EventPage, Error> {
+        self.channel.check_away()?;
         self.reader.events(&self.key, self.since, FEED_PAGE_MAX)
     }
 }
@@ -173,6 +200,17 @@ impl Feed {
         channels.filter_map(|(key, channel)| Some((key.clone(), channel.upgrade()?))).collect()
     }
 
+    /// What others do cannot be seen any more: everyone who follows something hears that.
+    pub(crate) fn lose_sight(&self) {
+        self.0.lock().away.store(true, Ordering::Release);
+        self.watched().iter().for_each(|(_, channel)| channel.doubt());
+    }
+
+    /// It can be seen.
+    pub(crate) fn regain_sight(&self) {
+        self.0.lock().away.store(false, Ordering::Release);
+    }
+
     /// A commit begins: the events of these entries that somebody follows. Until [`Feed::end`] is called
     /// a new reader counts as late.
     pub(crate) fn begin(&self, entries: &[Entry]) -> Told {
@@ -214,11 +252,7 @@ impl Feed {
     pub(crate) fn tell(told: Told) {
         for (channel, events) in told {
             let Some(newest) = events.last().map(|sealed| sealed.event.seq) else { continue };
-            let mut ring = channel.ring.lock();
-            ring.extend(events);
-            let excess = ring.len().saturating_sub(FEED_RING_MAX);
-            ring.drain(..excess);
-            drop(ring);
+            channel.ring.lock().extend(events);
             channel.newest.send_replace(newest);
         }
     }
@@ -233,6 +267,7 @@ impl Feed {
         // The channel comes first: what is committed from here on is in its ring, what was committed
         // before is in the store, and what is being committed right now raises `missed`.
         let channel = self.channel(key);
+        channel.check_away()?;
         let newest = channel.newest.subscribe();
         let (cursor, first) = match from {
             From::Snapshot => match reader.snapshot(key)? {
@@ -263,10 +298,11 @@ impl Feed {
         }
         inner.channels.retain(|_, channel| channel.strong_count() > 0);
         let channel = Arc::new(Channel {
-            ring: Mutex::new(VecDeque::new()),
+            ring: Mutex::default(),
             told: Mutex::new(None),
             newest: watch::Sender::new(0),
             missed: AtomicU64::new(0),
+            away: inner.away.clone(),
         });
         inner.channels.insert(key.clone(), Arc::downgrade(&channel));
         if inner.committing {
@@ -290,7 +326,7 @@ impl Channel {
     pub(crate) fn begin_at(&self, newest: u64) {
         let mut told = self.told.lock();
         // What the ring has may not be what the store has now.
-        self.ring.lock().clear();
+        *self.ring.lock() = Recent::default();
         *told = Some(newest);
         drop(told);
         self.doubt();
@@ -301,6 +337,13 @@ impl Channel {
     pub(crate) fn doubt(&self) {
         self.missed.fetch_add(1, Ordering::AcqRel);
         self.newest.send_modify(|_| {});
+    }
+
+    fn check_away(&self) -> Result<(), Error> {
+        if self.away.load(Ordering::Acquire) {
+            return Err(Error::Away { detail: "it has not answered for a while".to_owned() });
+        }
+        Ok(())
     }
 
     /// Takes the events that come next. `false` where others are missing before them.
@@ -314,11 +357,7 @@ impl Channel {
             return false;
         }
         let newest = last.event.seq;
-        let mut ring = self.ring.lock();
-        ring.extend(events);
-        let excess = ring.len().saturating_sub(FEED_RING_MAX);
-        ring.drain(..excess);
-        drop(ring);
+        self.ring.lock().extend(events);
         *told = Some(newest);
         drop(told);
         self.newest.send_replace(newest);
@@ -377,7 +416,7 @@ impl Subscription {
         }
         if self.catching_up {
             let (reader, key, since) = (self.reader.clone(), self.key.clone(), self.cursor);
-            return Step::Store(Missing { reader, key, since });
+            return Step::Store(Missing { reader, key, since, channel: self.channel.clone() });
         }
         match self.read_ring() {
             Ring::Events(events) => Step::Ready(self.deliver(events)),
@@ -439,7 +478,8 @@ impl Subscription {
     }
 
     fn read_ring(&self) -> Ring {
-        let ring = self.channel.ring.lock();
+        let recent = self.channel.ring.lock();
+        let ring = &recent.events;
         let Some(newest) = ring.back().map(|sealed| sealed.event.seq) else { return Ring::Nothing };
         if newest <= self.cursor {
             return Ring::Nothing;
@@ -485,7 +525,22 @@ mod tests {
         assert!(channel.offer(vec![event(4)]));
         assert!(!channel.offer(vec![event(5), event(7)]), "there is a gap in it");
         assert!(!channel.offer(vec![event(6)]), "there is a gap before it");
-        let numbers: Vec<u64> = channel.ring.lock().iter().map(|sealed| sealed.event.seq).collect();
+        let numbers: Vec<u64> = channel.ring.lock().events.iter().map(|sealed| sealed.event.seq).collect();
         assert_eq!((numbers, channel.told()), (vec![4], Some(4)));
+    }
+
+    #[test]
+    fn a_ring_of_large_events_is_shorter_and_never_empty() {
+        let large = |seq, length| {
+            let sealed = event(seq);
+            Arc::new(Sealed { bytes: vec![0; length], ..(*sealed).clone() })
+        };
+        let mut ring = Recent::default();
+        (1..=100).for_each(|seq| ring.extend(vec![large(seq, FEED_RING_BYTES_MAX / 10)]));
+        assert_eq!((ring.events.len(), ring.bytes), (10, FEED_RING_BYTES_MAX / 10 * 10));
+        ring.extend(vec![large(101, 2 * FEED_RING_BYTES_MAX)]);
+        assert_eq!((ring.events.len(), ring.bytes), (1, 2 * FEED_RING_BYTES_MAX), "the newest stays");
+        ring.extend((0..FEED_RING_MAX as u64 + 5).map(|seq| large(102 + seq, 1)).collect());
+        assert_eq!((ring.events.len(), ring.bytes), (FEED_RING_MAX, FEED_RING_MAX));
     }
 }

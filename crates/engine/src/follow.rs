@@ -15,7 +15,9 @@ use tenure_store::{Due, Error, EventPage, Hints, Reader};
 
 use crate::engine::{Lanes, Time};
 use crate::feed::{Channel, Feed};
-use crate::limits::{AHEAD_MS, AWAY_MAX, DUE_LOOK_MAX, FEED_PAGE_MAX, STALE_MS, TOLD_AGAIN_MS};
+use crate::limits::{
+    AHEAD_MS, AWAY_MAX, DUE_LOOK_MAX, FEED_PAGE_MAX, LOOK_MS, LOOK_MS_MIN, STALE_MS, TOLD_AGAIN_MS,
+};
 use crate::timers::Timer;
 use crate::turn::News;
 
@@ -132,9 +134,9 @@ impl Follower {
                         told = Some(Instant::now());
                         tracing::warn!(%error, troubled, "what other nodes do cannot be seen now");
                     }
-                    if self.seen.elapsed() >= Duration::from_millis(STALE_MS) {
+                    if self.is_stale() {
                         self.seen = Instant::now();
-                        self.feed.watched().iter().for_each(|(_, channel)| channel.doubt());
+                        self.feed.lose_sight();
                     }
                 }
             }
@@ -142,6 +144,18 @@ impl Follower {
                 return;
             }
         }
+    }
+
+    fn is_stale(&self) -> bool {
+        self.seen.elapsed() >= Duration::from_millis(STALE_MS)
+    }
+
+    /// What is asked next is answered before readers have to be told: a network that has lost the store says nothing, and
+    /// whoever waits for it as long as for a statement leaves them without a word.
+    fn hurry(&self) {
+        let left = Duration::from_millis(STALE_MS).saturating_sub(self.seen.elapsed());
+        let limit = left.clamp(Duration::from_millis(LOOK_MS_MIN), Duration::from_millis(LOOK_MS));
+        self.reader.answer_by(Some(Instant::now() + limit));
     }
 
     /// Looks once.
@@ -154,8 +168,10 @@ impl Follower {
         // Before looking: what is hinted at from here on may come too late for this look.
         self.wake.inner.lock().watched = watched.iter().cloned().collect();
         let asked_ms = self.time.clock_ms();
+        self.hurry();
         let pulse = self.reader.pulse(&watched, AHEAD_MS, DUE_LOOK_MAX)?;
         self.seen = Instant::now();
+        self.feed.regain_sight();
         if let Some(now_ms) = pulse.now_ms {
             self.time.heard(now_ms, asked_ms);
         }
@@ -180,12 +196,17 @@ impl Follower {
             match self.catch_up(key, newest, channels.get(key), waited.contains(key)) {
                 Ok(()) => drop(self.troubled.remove(key)),
                 Err(error) => {
-                    self.troubled.insert(key.clone());
-                    away += usize::from(matches!(error, Error::Away { .. }));
+                    let is_away = matches!(error, Error::Away { .. });
+                    let again = !self.troubled.insert(key.clone());
+                    if is_away && again {
+                        // The store is there, and this takes longer than a look may: readers have more time.
+                        self.pass_over(key, newest, channels.get(key));
+                    }
+                    away += usize::from(is_away);
                     first.get_or_insert(error);
                 }
             }
-            if away >= AWAY_MAX {
+            if away >= AWAY_MAX || self.is_stale() {
                 break;
             }
         }
@@ -214,14 +235,14 @@ impl Follower {
         let since_waiters = self.heard.get(key).copied().filter(|heard| waited && *heard < newest);
         let Some(mut since) = since_feed.into_iter().chain(since_waiters).min() else { return Ok(()) };
         while since < newest {
-            let events = match self.reader.events(key, since, FEED_PAGE_MAX)? {
+            self.hurry();
+            let page = self.reader.events(key, since, FEED_PAGE_MAX)?;
+            self.seen = Instant::now();
+            let events = match page {
                 EventPage::Events(events) if !events.is_empty() => events,
-                // A restore has jumped ahead of what was told: readers find out by themselves.
+                // A restore has jumped ahead of what was told.
                 _ => {
-                    if let Some(channel) = channel {
-                        channel.begin_at(newest);
-                    }
-                    self.heard.remove(key);
+                    self.pass_over(key, newest, channel);
                     return Ok(());
                 }
             };
@@ -237,6 +258,14 @@ impl Follower {
             }
         }
         Ok(())
+    }
+
+    /// Tells nothing of a collection up to this number: readers find out by themselves, and who waits is decided anew.
+    fn pass_over(&mut self, key: &CollectionKey, newest: u64, channel: Option<&Arc<Channel>>) {
+        if let Some(channel) = channel {
+            channel.begin_at(newest);
+        }
+        self.heard.remove(key);
     }
 }
 

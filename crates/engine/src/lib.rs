@@ -31,7 +31,7 @@ pub use explain::{Explanation, Tenancy};
 pub use feed::{Delivery, Feed, From, Missing, Step, Subscription};
 pub use limits::{BATCH_MAX, FEED_RING_MAX, LANES_MAX, MARK_MS, QUEUE_MAX, WAITERS_MAX};
 pub use planted::{Bug, Planted};
-pub use request::{Answer, Idempotency, Refused, ReplyTo, Request, Ticket};
+pub use request::{Answer, Idempotency, Named, Refused, ReplyTo, Request, Ticket};
 pub use turn::{Answered, Pending, Report, Turn};
 
 /// What a store's readers can be asked, so that the layers above need not know the store.

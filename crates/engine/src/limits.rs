@@ -18,6 +18,8 @@ pub const QUEUE_MAX: usize = 16_384;
 pub const WAITERS_MAX: usize = 100_000;
 /// Events of one collection kept in memory for its live readers; a slower reader reads the store.
 pub const FEED_RING_MAX: usize = 4_096;
+/// What they may take together: one that writes a large document has it before and after.
+pub(crate) const FEED_RING_BYTES_MAX: usize = 16 << 20;
 /// Events handed to a reader at once.
 pub(crate) const FEED_PAGE_MAX: usize = 512;
 /// While claims are active, the time is committed at least this often: after a crash a claim gets back
@@ -45,6 +47,11 @@ pub(crate) const SAMPLE_MS_MAX: i64 = 1_000;
 /// Readers of a feed on a node that is cut off from the store are told after this: on another node they may go on. As
 /// long as a revoked key may keep its socket.
 pub(crate) const STALE_MS: u64 = 5_000;
+/// The longest that a look waits for an answer: it may fail, and be tried again over another connection, before readers
+/// are told.
+pub(crate) const LOOK_MS: u64 = 3_000;
+/// The least that it waits, so that a store that is there can answer.
+pub(crate) const LOOK_MS_MIN: u64 = 500;
 /// An operator is told this often of what lasts.
 pub(crate) const TOLD_AGAIN_MS: u64 = 60_000;
 /// Collections of one look that the store may fail to answer for in time before the look ends: the store is away,
@@ -54,6 +61,8 @@ pub(crate) const AWAY_MAX: usize = 2;
 pub(crate) const AHEAD_MS: i64 = 600;
 /// Deadlines of one turn over a shared store: each may lock a collection, and commands wait for their end.
 pub(crate) const DUE_MAX: usize = 512;
+/// How long the deadlines of a collection wait that somebody else keeps locked, before it is tried again for them.
+pub(crate) const HELD_UP_MS: i64 = 1_000;
 /// Deadlines of one look: more than the turns until the next can end, some 100 bytes each.
 pub(crate) const DUE_LOOK_MAX: usize = 8_192;
 /// How often a commit is decided anew because another node came first; after that callers hear that the

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use tenure_core::{Changed, Claim, ClaimState, Collection, CollectionKey, Item, ItemId, Policy, Rows};
+use tenure_core::{Changed, Claim, ClaimState, Collection, CollectionKey, Item, ItemId, Policy, Rows, Text};
 use tenure_store::{Kept, Map, ReplyKey, View};
 
 /// Layers that are kept for the next turn.
@@ -24,21 +24,22 @@ pub(crate) struct Beneath<'v, V> {
 }
 
 impl<V: View> Overlay<'_, Beneath<'_, V>> {
-    /// One of the forms that a claim has is such: as is committed, as what is under way leaves it, as this turn does.
+    /// One of the forms that a claim has, and in which it may bar others, is such: as is committed, as what is under way
+    /// leaves it, as this turn does.
     pub(crate) fn any_of(&self, key: &CollectionKey, number: u64, is: impl Fn(&Claim) -> bool) -> bool {
         let changed = |changes: &Changes| {
             changes.layer(key).and_then(|layer| layer.claims.get(&number)).is_some_and(|claim| is(claim))
         };
         changed(self.changes)
             || changed(self.view.changes)
-            || self.view.view.claim(key, number).is_some_and(|claim| is(&claim))
+            || self.view.view.barring(key, number).is_some_and(|claim| is(&claim))
     }
 }
 
 /// A turn's own decisions. Emptied and used again by the next one, so that its tables need not grow anew.
 #[derive(Default)]
 pub(crate) struct Changes {
-    policies: Map<Arc<str>, Arc<Policy>>,
+    policies: Map<Text, Arc<Policy>>,
     /// The first `used` are this turn's.
     layers: Vec<(CollectionKey, Layer)>,
     used: usize,
@@ -54,7 +55,7 @@ struct Layer {
     items: Map<ItemId, Option<Arc<Item>>>,
     claims: Map<u64, Arc<Claim>>,
     /// The numbers of `claims`, by holder.
-    by_holder: Map<Arc<str>, Vec<u64>>,
+    by_holder: Map<Text, Vec<u64>>,
 }
 
 impl<'v, V: View> Overlay<'v, V> {
@@ -180,6 +181,10 @@ impl<V: View> Rows for Overlay<'_, V> {
         self.read().claim(key, number)
     }
 
+    fn barring(&self, key: &CollectionKey, number: u64) -> Option<Arc<Claim>> {
+        self.read().barring(key, number)
+    }
+
     fn claims_of(&self, key: &CollectionKey, holder_id: &str) -> Vec<Arc<Claim>> {
         self.read().claims_of(key, holder_id)
     }
@@ -237,6 +242,11 @@ impl<V: View> Rows for Beneath<'_, V> {
     fn claim(&self, key: &CollectionKey, number: u64) -> Option<Arc<Claim>> {
         let changed = self.changes.layer(key).and_then(|layer| layer.claims.get(&number));
         changed.cloned().or_else(|| self.view.claim(key, number))
+    }
+
+    fn barring(&self, key: &CollectionKey, number: u64) -> Option<Arc<Claim>> {
+        let changed = self.changes.layer(key).and_then(|layer| layer.claims.get(&number));
+        changed.cloned().or_else(|| self.view.barring(key, number))
     }
 
     fn claims_of(&self, key: &CollectionKey, holder_id: &str) -> Vec<Arc<Claim>> {

@@ -1,9 +1,8 @@
 //! What callers hand in and get back.
 
 use std::fmt;
-use std::sync::Arc;
 
-use tenure_core::{Command, Hash, Refusal, Reply};
+use tenure_core::{CollectionKey, Command, Hash, OfClaim, Principal, Refusal, Reply, Text};
 use tokio::sync::{mpsc, oneshot};
 
 /// A command, and the key under which its answer is kept for a retry.
@@ -25,9 +24,32 @@ impl From<Command> for Request {
 #[derive(Clone, Debug)]
 pub struct Idempotency {
     /// The client's key.
-    pub key: Arc<str>,
+    pub key: Text,
     /// A hash over the request: the same key with another request is refused.
     pub fingerprint: Hash,
+}
+
+/// What an answer has to know of its command, should the loop not know the claim that it names.
+#[derive(Clone, Debug)]
+pub struct Named {
+    pub(crate) collection: CollectionKey,
+    pub(crate) actor: Principal,
+    pub(crate) claim: u64,
+    pub(crate) asked: OfClaim,
+}
+
+impl Named {
+    /// `None` where the command names no claim.
+    pub fn of(command: &Command) -> Option<Self> {
+        let (claim, asked) = command.verb.of_claim()?;
+        let (collection, actor) = (command.collection.clone(), command.actor.clone());
+        Some(Self { collection, actor, claim, asked })
+    }
+
+    /// The answer says that there is no such claim, which [`crate::Engine::look_up`] may know better.
+    pub fn is_unknown(&self, answer: &Answer) -> bool {
+        matches!(&answer.outcome, Err(Refused::Rule(Refusal::NotFound { what, .. })) if &**what == "claim")
+    }
 }
 
 /// What came of a request. Whatever it says is durable.

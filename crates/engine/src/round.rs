@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tenure_core::command::{Acquire, How};
 use tenure_core::refusal::{Unavailable, Why};
 use tenure_core::{
-    Changed, Claim, ClaimState, CollectionKey, Command, Fact, ItemId, Principal, Refusal, Reply, Rows, Verb,
-    decide,
+    Changed, Claim, ClaimState, CollectionKey, Command, Fact, ItemId, Principal, Refusal, Reply, Rows, Text,
+    Verb, decide,
 };
 use tenure_store::{Entry, Kept, ReplyKey, View, encoded_bytes};
 
@@ -78,7 +78,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
                 continue;
             }
             let now_ms = self.now_in(&timer.collection);
-            let Some(claim) = self.overlay.claim(&timer.collection, timer.claim) else { continue };
+            let Some(claim) = self.overlay.barring(&timer.collection, timer.claim) else { continue };
             if claim.state == ClaimState::Active {
                 if claim.expires_at_ms <= now_ms {
                     self.expire(&timer.collection, timer.claim);
@@ -108,8 +108,10 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         }
         let (overlay, now_ms) = (&self.overlay, self.now_ms);
         let needed = |claim: &Claim| claim.state == ClaimState::Active || claim.blocked_until_ms > now_ms;
-        self.timers
-            .sweep(active, |Timer { collection, claim, .. }| overlay.any_of(collection, *claim, needed));
+        // One that is due is looked at by the turn: it may be all that tells those who wait of a lock delay's end.
+        self.timers.sweep(active, |Timer { at_ms, collection, claim }| {
+            *at_ms <= now_ms || overlay.any_of(collection, *claim, needed)
+        });
     }
 
     /// A claim that goes on, renewed or in its next phase, needs its timer again.
@@ -236,7 +238,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
     fn settle_item(&mut self, collection: &CollectionKey, id: &ItemId) {
         let now_ms = self.now_in(collection);
         let Some(item) = self.overlay.item(collection, id) else { return };
-        let Some(claim) = self.overlay.claim(collection, item.claim) else { return };
+        let Some(claim) = self.overlay.barring(collection, item.claim) else { return };
         if claim.state == ClaimState::Active {
             if claim.expires_at_ms > now_ms {
                 return;
@@ -266,7 +268,7 @@ impl<'a, V: View, T: Ticket> Round<'a, V, T> {
         // A single reply is small; a group's may be as large as all that its commands touch.
         let reply = if let Reply::Group(_) = &decision.reply { encoded_bytes(&decision.reply) } else { 0 };
         if bytes.max(reply) > COMMAND_BYTES_MAX {
-            return Err(Refusal::Limit { limit: Arc::from("bytes"), max: COMMAND_BYTES_MAX as u64 });
+            return Err(Refusal::Limit { limit: Text::from("bytes"), max: COMMAND_BYTES_MAX as u64 });
         }
         self.decided.bytes += bytes;
         if decision.events.is_empty() && decision.beats.is_empty() {

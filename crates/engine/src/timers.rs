@@ -7,14 +7,15 @@
 //! that neither memory nor a pause grows with the claims that were.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashSet};
+use std::ops::RangeInclusive;
 
 use tenure_core::CollectionKey;
 
 /// The width of a bucket: about a quarter of a second, 2^8 ms.
 const BUCKET_BITS: u32 = 8;
-/// Entries that a sweep looks at in one turn: more than a usual turn adds, few enough not to be felt.
-const SWEEP_MAX: usize = 256;
+/// Entries that a sweep looks at in one turn: a few even where nothing comes, and no more than a commit grants claims.
+const SWEEP: RangeInclusive<usize> = 16..=4_096;
 /// Dead entries that are not worth a sweep.
 const DEAD_MAX: usize = 10_000;
 
@@ -24,6 +25,8 @@ pub(crate) struct Timers {
     far: BTreeMap<i64, Bucket>,
     /// Entries in `far`.
     far_count: usize,
+    /// Entries that came since the newest sweep.
+    new_count: usize,
     /// Where the sweep goes on: a bucket and a place in it.
     swept_to: (i64, usize),
     /// Later deadlines are not kept: whoever shares its store is told of them when they come near.
@@ -35,7 +38,7 @@ pub(crate) struct Timers {
 impl Default for Timers {
     fn default() -> Self {
         let (near, far) = (BinaryHeap::new(), BTreeMap::new());
-        Self { near, far, far_count: 0, swept_to: (0, 0), horizon_ms: i64::MAX, known: None }
+        Self { near, far, far_count: 0, new_count: 0, swept_to: (0, 0), horizon_ms: i64::MAX, known: None }
     }
 }
 
@@ -82,6 +85,7 @@ impl Timers {
         bucket.first_ms = bucket.first_ms.min(timer.at_ms);
         bucket.timers.push(timer);
         self.far_count += 1;
+        self.new_count += 1;
     }
 
     /// The next one, if its time has come. Several for the same claim and time are one.
@@ -124,13 +128,29 @@ impl Timers {
         first
     }
 
+    /// What is due in these collections is due at a later time.
+    pub(crate) fn put_off(&mut self, now_ms: i64, until_ms: i64, collections: &BTreeSet<CollectionKey>) {
+        let mut due = Vec::new();
+        while let Some(timer) = self.pop_due(now_ms) {
+            let at_ms = if collections.contains(&timer.collection) { until_ms } else { timer.at_ms };
+            due.push(Timer { at_ms, ..timer });
+        }
+        for timer in due {
+            self.set_anyway(timer);
+        }
+    }
+
     /// Looks at a few of the far entries and drops those that nobody needs, if there are many more
-    /// entries than active claims.
+    /// entries than active claims. What it looks at goes by what came, so that somewhat more go than come: a look is a miss
+    /// in the processor's caches, and turns may be as small as a request.
     pub(crate) fn sweep(&mut self, active: usize, needed: impl Fn(&Timer) -> bool) {
+        let came = std::mem::take(&mut self.new_count);
         if self.far_count <= 2 * active + DEAD_MAX {
             return;
         }
-        for _ in 0..SWEEP_MAX {
+        // At least every second one is dead, and the more of them are the fewer looks find as many.
+        let looks = came * self.far_count / (self.far_count - active) + came / 8;
+        for _ in 0..looks.clamp(*SWEEP.start(), *SWEEP.end()) {
             let (from, place) = self.swept_to;
             let Some((&key, bucket)) = self.far.range_mut(from..).next() else {
                 self.swept_to = (i64::MIN, 0);
@@ -181,6 +201,22 @@ mod tests {
         assert_eq!(seen, [1, 255, 256, 299, 300, 5_000, 5_001]);
     }
 
+    /// A collection that somebody keeps has more deadlines than a turn names: they stand before nobody else's.
+    #[test]
+    fn i18_what_is_put_off_comes_once_and_after_the_others() {
+        let mut timers = Timers::told();
+        let other = Timer { collection: CollectionKey::new("lock/y").unwrap(), ..timer(2_000, 1) };
+        timers.set_anyway(other.clone());
+        for _ in 0..3 {
+            (0..1_000).for_each(|claim| timers.set_anyway(timer(1_000, claim)));
+            timers.put_off(2_000, 3_000, &BTreeSet::from([timer(0, 0).collection]));
+        }
+        assert_eq!(timers.first_due(2_999, 512), std::slice::from_ref(&other));
+        assert_eq!(timers.pop_due(2_999), Some(other));
+        let popped = std::iter::from_fn(|| timers.pop_due(3_000));
+        assert_eq!(popped.count(), 1_000, "each once, however often it was told of");
+    }
+
     #[test]
     fn i18_what_is_told_again_and_again_is_there_once_and_what_is_named_is_what_comes() {
         let mut timers = Timers::told();
@@ -199,15 +235,40 @@ mod tests {
     }
 
     #[test]
+    fn a_small_turn_looks_at_few_entries_and_a_large_one_at_no_more_than_are_not_felt() {
+        let mut timers = Timers::default();
+        (0..50_000).for_each(|claim| timers.set(timer(1_000_000, claim)));
+        let looks = std::cell::Cell::new(0);
+        let needed = |_: &Timer| {
+            looks.set(looks.get() + 1);
+            true
+        };
+        // The first has all that came before it to answer for.
+        for (came, expected) in [(0, 4_096), (0, 16), (1, 16), (16, 18), (64, 72), (2_000, 2_250)] {
+            (0..came).for_each(|claim| timers.set(timer(1_000_000, claim)));
+            looks.set(0);
+            timers.sweep(0, needed);
+            assert_eq!(looks.get(), expected, "after {came} new ones");
+        }
+    }
+
+    #[test]
     fn entries_of_claims_that_ended_are_swept_out_and_the_others_stay() {
+        // However many a turn grants.
+        [64, 2_000].into_iter().for_each(check_sweeps);
+    }
+
+    fn check_sweeps(portion: u64) {
         let mut timers = Timers::default();
         let needed = |timer: &Timer| timer.claim.is_multiple_of(100);
         for claim in 0..200_000 {
             timers.set(timer(1_000_000 + i64::try_from(claim % 7_000).unwrap(), claim));
-            if claim % 64 == 0 {
+            if claim % portion == 0 {
                 timers.sweep(2_000, needed);
             }
         }
+        // Nearly as few as there may be, although as many came as were looked at.
+        assert!(timers.far_count <= 2 * (2 * 2_000 + DEAD_MAX), "{}", timers.far_count);
         for _ in 0..1_000 {
             timers.sweep(2_000, needed);
         }

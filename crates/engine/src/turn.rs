@@ -1,6 +1,7 @@
 //! One turn of the loop: due deadlines, then what waits, one commit, the answers. No threads, no clock:
 //! a simulator drives it as the engine's thread does.
 
+mod held_up;
 mod opening;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -21,6 +22,7 @@ use crate::timers::{Timer, Timers};
 use crate::waiters::{Freed, Waiters};
 use crate::wants::{wants, wants_of_time};
 use crate::{Answer, Refused, Request, Ticket};
+use held_up::HeldUp;
 
 /// A request and where its answer goes.
 #[derive(Debug)]
@@ -91,6 +93,9 @@ pub struct Turn<S, T> {
     active: i64,
     /// The store refused: what is overdue is not tried again before this, on the clock that drives it.
     retry_at_ms: Option<i64>,
+    /// What loads have left out lately, and whether the newest did.
+    held_up: HeldUp,
+    is_held_up: bool,
     /// Commits in a row that another node came before.
     conflicts: u32,
     /// When it was last said why the store refused.
@@ -145,6 +150,8 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             clock_ms,
             active,
             retry_at_ms,
+            held_up: HeldUp::default(),
+            is_held_up: false,
             conflicts: 0,
             told_at_ms: None,
         };
@@ -179,7 +186,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
     pub fn decide(
         &mut self,
         clock_ms: i64,
-        inbox: Vec<Pending<T>>,
+        mut inbox: Vec<Pending<T>>,
         answers: &mut Vec<Answered<T>>,
     ) -> Result<(), Error> {
         let shared = self.store.is_shared();
@@ -189,6 +196,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         if shared {
             let about_ms = clock_ms + self.offset_ms;
             self.timers.keep_until(about_ms + AHEAD_MS);
+            self.held_up.put_off(about_ms, &mut self.timers);
             let due = self.timers.first_due(about_ms, DUE_MAX);
             let waiters = self.waiters.lock();
             wants.extend(wants_of_time(due.iter(), waiters.due_by(clock_ms)));
@@ -212,9 +220,21 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             Some(own_ms) => own_ms,
             None => (clock_ms + self.offset_ms).max(self.now_ms),
         };
+        let left_out = self.held_up.note(&wants, &view, self.now_ms, &mut self.timers);
+        self.is_held_up = !left_out.is_empty();
         let decide_at_ms = if self.planted.is(Bug::StaleTime) { before_ms } else { self.now_ms };
         let patience_ms = if own_ms.is_some() { clock_ms } else { decide_at_ms };
         let mut waiters = self.waiters.lock();
+        if self.is_held_up {
+            self.retry_at_ms = Some(retry_at_ms);
+            let late = std::mem::take(&mut self.late);
+            let is_kept = |pending: &Pending<T>| !left_out.contains(&pending.request.command.collection);
+            let (kept, refused): (Vec<_>, Vec<_>) = late.into_iter().chain(inbox).partition(is_kept);
+            inbox = kept;
+            let ended = waiters.take_ended(patience_ms, &left_out).into_iter().map(|waiter| waiter.pending);
+            let refused = refused.into_iter().chain(ended);
+            answers.extend(refused.map(|pending| refuse(pending.ticket, self.now_ms, &Refused::Away)));
+        }
         let mut decided = std::mem::take(&mut self.decided);
         decided.first_joined.get_or_insert(waiters.next_number());
         let beneath = Beneath::new(&view, &self.beneath);
@@ -227,6 +247,8 @@ impl<S: Store, T: Ticket> Turn<S, T> {
             self.planted,
             shared,
         );
+        let owed = round.freed.extract_if(.., |(collection, _)| left_out.contains(collection));
+        let owed: Freed = owed.collect();
         round.decided.owed.extend(round.freed.iter().cloned());
         round.sweep_timers(usize::try_from(self.active).unwrap_or(0));
         round.expire_due();
@@ -248,6 +270,7 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         let Round { decided, freed, .. } = round;
         self.decided = decided;
         waiters.owe(freed);
+        waiters.owe(owed);
         Ok(())
     }
 
@@ -258,7 +281,9 @@ impl<S: Store, T: Ticket> Turn<S, T> {
         if !std::mem::take(&mut self.is_loaded) {
             return Ok(false);
         }
-        self.retry_at_ms = None;
+        if !self.is_held_up {
+            self.retry_at_ms = None;
+        }
         let mut decided = std::mem::take(&mut self.decided);
         decided.report.answered = decided.answers.len();
         decided.report.committed = decided.entries.len();

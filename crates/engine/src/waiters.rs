@@ -195,6 +195,21 @@ impl<T: Ticket> Waiters<T> {
         self.by_end.first().filter(|(until_ms, _)| *until_ms <= now_ms).map(|(_, number)| *number)
     }
 
+    /// Takes those out whose patience has ended in one of these collections.
+    pub(crate) fn take_ended(
+        &mut self,
+        now_ms: i64,
+        collections: &BTreeSet<CollectionKey>,
+    ) -> Vec<Waiter<T>> {
+        let ended = self.by_end.iter().take_while(|(until_ms, _)| *until_ms <= now_ms);
+        let is_there = |number: &u64| {
+            let waiter = self.waiting.get(number);
+            waiter.is_some_and(|waiter| collections.contains(&waiter.pending.request.command.collection))
+        };
+        let numbers: Vec<u64> = ended.map(|(_, number)| *number).filter(is_there).collect();
+        numbers.into_iter().filter_map(|number| self.remove(number)).collect()
+    }
+
     pub(crate) fn next_ms(&self) -> Option<i64> {
         self.by_end.first().map(|(until_ms, _)| *until_ms)
     }

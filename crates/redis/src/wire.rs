@@ -105,6 +105,10 @@ fn read(bytes: &[u8], depth: usize) -> Result<Option<(Value, usize)>> {
     let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else {
         return if bytes.len() > LINE_MAX { Err(strange()) } else { Ok(None) };
     };
+    // However it came: a line is no longer than one that is waited for.
+    if end >= LINE_MAX {
+        return Err(strange());
+    }
     let line = std::str::from_utf8(&bytes[..end]).map_err(|_| strange())?;
     let (mark, line) = line.split_at_checked(1).ok_or_else(strange)?;
     let number = || line.parse::<i64>().map_err(|_| strange());
@@ -177,5 +181,54 @@ mod tests {
         ] {
             assert!(read(bytes.as_bytes(), 0).is_err(), "{bytes:.20?}");
         }
+    }
+
+    /// E9: a spoiled answer is the same answer wherever it is cut, or is waited for, or is refused; and nothing is taken
+    /// that is longer than anything that is asked for.
+    #[test]
+    fn e9_spoiled_answers_are_read_the_same_wherever_they_are_cut_or_refused() {
+        fn is_short(value: &Value) -> bool {
+            match value {
+                Value::Text(text) => text.len() <= TEXT_MAX,
+                Value::Error(words) => words.len() <= LINE_MAX,
+                Value::List(parts) => parts.len() <= PARTS_MAX && parts.iter().all(is_short),
+                Value::Number(_) | Value::Nothing => true,
+            }
+        }
+        let corpus = [
+            "+OK\r\n".to_owned(),
+            ":-7\r\n:8\r\n".to_owned(),
+            "*-1\r\n$-1\r\n".to_owned(),
+            "*3\r\n$7\r\nmessage\r\n$12\r\ntenure:hints\r\n$9\r\nlock/a 17\r\n".to_owned(),
+            "*2\r\n:1\r\n$4\r\na\r\nb\r\n".to_owned(),
+            format!("-ERR {}\r\n", "no ".repeat(330)),
+        ];
+        let judged = tenure_spoil::spoiled(&corpus.map(String::into_bytes), |bytes| {
+            let whole = read(bytes, 0);
+            for quarter in 0..4 {
+                let cut = bytes.len() * quarter / 4;
+                let is_right = match (&whole, read(&bytes[..cut], 0)) {
+                    (Ok(Some((value, length))), Ok(Some(found))) => {
+                        found == (value.clone(), *length) && *length <= cut
+                    }
+                    (Ok(Some((_, length))), Ok(None)) => *length > cut,
+                    (Ok(None), found) => matches!(found, Ok(None)),
+                    (Err(_), found) => !matches!(found, Ok(Some(_))),
+                    (Ok(Some(_)), Err(_)) => false,
+                };
+                if !is_right {
+                    return Err(format!("cut at {cut} it is something else than {whole:?}"));
+                }
+            }
+            match whole {
+                Ok(Some((value, _))) if !is_short(&value) => {
+                    Err("it is longer than anything may be".to_owned())
+                }
+                Err(error) if error.kind() != ErrorKind::InvalidData => Err(error.to_string()),
+                Ok(Some(_)) => Ok(true),
+                Ok(None) | Err(_) => Ok(false),
+            }
+        });
+        assert!(judged.reaches_both(), "{judged:?}");
     }
 }

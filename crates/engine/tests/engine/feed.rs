@@ -177,7 +177,7 @@ fn a_commit_that_fails_tells_nobody_anything() {
     nothing(&mut feed);
     desk.ask(acquire("ben", &["a"]));
     let events = drain(&mut feed, 1);
-    assert_eq!(events[0].event.actor.id.as_ref(), "ben", "the number went to who got it");
+    assert_eq!(events[0].event.actor.id.as_str(), "ben", "the number went to who got it");
 }
 
 /// E2: events and answers come only once the commit has returned.

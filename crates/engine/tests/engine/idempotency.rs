@@ -3,6 +3,7 @@
 use tenure_core::Verb;
 use tenure_engine::{Engine, ManualClock, Options, Refused};
 use tenure_store::Kept;
+use tenure_store::embedded::{Embedded, Options as StoreOptions};
 
 use crate::common::*;
 
@@ -164,6 +165,38 @@ fn a_request_whose_commit_failed_can_be_retried_with_its_key() {
     assert_eq!(desk.ask(ask()).outcome, Err(Refused::NoRoom));
     let second = desk.ask(ask());
     assert_eq!((code(&second), second.replayed), ("ok", false));
+}
+
+/// What the loop has forgotten is answered as what it knows: letting go twice is letting go, and only its holder may.
+#[test]
+fn i06_a_claim_that_only_the_archive_knows_is_answered_as_one_in_memory() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = |ended_claims_max| StoreOptions { ended_claims_max, ..StoreOptions::default() };
+    let asks = |claim: u64| {
+        [
+            release("ana", claim),
+            heartbeat("ana", claim),
+            Ask::new("ana", Verb::Cancel { claim }),
+            release("ben", claim),
+            heartbeat("ben", claim),
+            Ask::new("ben", Verb::Nudge { claim, message: None }),
+            release("ana", 99),
+        ]
+    };
+    let start = |ended_claims_max| {
+        let store = Embedded::open(folder.path(), &options(ended_claims_max)).expect("the store opens");
+        Engine::start(store, ManualClock::at(START_MS), Options::default()).expect("the engine starts")
+    };
+    let engine = start(10);
+    let claim = claim_of(&engine.execute_blocking(acquire("ana", &["a"]))).number;
+    engine.execute_blocking(release("ana", claim));
+    let known: Vec<_> = asks(claim).map(|ask| code(&engine.execute_blocking(ask))).into();
+    assert_eq!(known, ["ok", "lost", "lost", "not_holder", "not_holder", "lost", "not_found"]);
+    engine.stop().expect("it stops");
+    let engine = start(0);
+    let forgotten: Vec<_> = asks(claim).map(|ask| code(&engine.execute_blocking(ask))).into();
+    assert_eq!(forgotten, known);
+    engine.stop().expect("it stops");
 }
 
 /// A claim that the loop has forgotten is explained from the store, also to a retry.

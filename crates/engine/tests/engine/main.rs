@@ -12,6 +12,7 @@ mod nodes;
 mod pressure;
 mod shared;
 mod smoke;
+mod stuck;
 mod time;
 mod timers;
 mod waiters;

@@ -22,7 +22,7 @@ fn r23_a_claim_ends_by_itself_at_its_deadline_and_the_lag_is_reported() {
     let last = events(&*desk.reader(), LOCKS).pop().expect("events");
     let Fact::Ended(end) = &last.event.fact else { panic!("{last:?}") };
     assert_eq!((end.reason, end.ended_at_ms, end.items.len()), (EndReason::Expired, claim.expires_at_ms, 2));
-    assert_eq!(last.event.actor.id.as_ref(), "system");
+    assert_eq!(last.event.actor.id.as_str(), "system");
     assert_eq!(desk.tick(600_000).expired, 0, "once");
 }
 

@@ -119,7 +119,7 @@ fn e5_a_caller_that_leaves_is_out_of_the_queue() {
     ben.leave();
     assert_eq!(desk.waiting(LOCKS, "a"), 1);
     desk.ask(release("ana", held.number));
-    assert_eq!(claim_of(&desk.answer(&cleo)).holder.id.as_ref(), "cleo");
+    assert_eq!(claim_of(&desk.answer(&cleo)).holder.id.as_str(), "cleo");
     let grants = count(&events(&*desk.reader(), LOCKS), |fact| matches!(fact, Fact::Granted(_)));
     assert_eq!(grants, 2, "nothing was granted to who had left");
 }
@@ -136,7 +136,7 @@ fn i07_a_caller_that_left_is_not_granted_at_the_end_of_its_patience() {
     desk.tick(TTL_MS);
     desk.run();
     let to_ben = events(&*desk.reader(), LOCKS).iter().any(
-        |sealed| matches!(&sealed.event.fact, Fact::Granted(grant) if grant.holder.id.as_ref() == "ben"),
+        |sealed| matches!(&sealed.event.fact, Fact::Granted(grant) if grant.holder.id.as_str() == "ben"),
     );
     assert!(!to_ben);
 }
@@ -246,6 +246,29 @@ fn the_end_of_a_lock_delay_wakes_waiters() {
     assert_eq!(code(&desk.answer(&ben)), "ok");
 }
 
+/// I18: its timer is the oldest of ten thousand that nobody needs, and due in the turn that sweeps them.
+#[test]
+fn i18_the_end_of_a_lock_delay_wakes_waiters_beside_a_pile_of_old_deadlines() {
+    let mut desk = Desk::new();
+    desk.ask(set_policy("slow", |policy| policy.lock_delay_ms = 5_000));
+    let ana = claim_of(&desk.ask(acquire("ana", &["a"]).of("slow/x")));
+    desk.tick(ana.expires_at_ms - desk.clock_ms);
+    let ben = desk.put(acquire("ben", &["a"]).of("slow/x").wait(60_000));
+    // All of them in one turn: the next one's sweep is the first.
+    let claims: Vec<Slip> = (0..10_001)
+        .map(|index| {
+            let claim = desk.put(acquire("cleo", &["b"]).ttl(3_600_000));
+            desk.put(release("cleo", 2 + 2 * index));
+            claim
+        })
+        .collect();
+    desk.tick(4_999);
+    assert!(claims.iter().all(|slip| code(&desk.answer(slip)) == "ok"));
+    assert!(desk.waits(&ben), "the delay runs");
+    desk.tick(1);
+    assert_eq!(code(&desk.answer(&ben)), "ok");
+}
+
 #[test]
 fn the_end_of_a_lock_delay_wakes_waiters_that_came_after_a_restart() {
     let mut desk = Desk::new();
@@ -300,8 +323,8 @@ fn a_granted_waiter_that_could_not_be_told_gives_the_claim_back() {
     desk.turn.run(desk.clock_ms, vec![pending], &mut answers).expect("runs");
     let granted = answers.iter().find(|done| done.if_gone.is_some()).expect("ben's answer");
     let errand = granted.if_gone.clone().expect("just found");
-    assert_eq!(claim_of(&granted.answer).holder.id.as_ref(), "ben");
-    assert_eq!(errand.actor.id.as_ref(), "ben");
+    assert_eq!(claim_of(&granted.answer).holder.id.as_str(), "ben");
+    assert_eq!(errand.actor.id.as_str(), "ben");
     drop(ben);
     assert_eq!(code(&desk.ask(*errand)), "ok");
     assert_eq!(code(&desk.answer(&cleo)), "ok", "the next in the queue has it");
@@ -320,7 +343,7 @@ fn a_keyed_waiter_that_could_not_be_told_keeps_the_claim_for_its_retry() {
     assert!(answers.iter().all(|done| done.if_gone.is_none()));
     let retry = desk.ask(acquire("ben", &["a"]).wait(60_000).keyed("k", 1));
     assert!(retry.replayed);
-    assert_eq!(claim_of(&retry).holder.id.as_ref(), "ben");
+    assert_eq!(claim_of(&retry).holder.id.as_str(), "ben");
 }
 
 #[tokio::test]

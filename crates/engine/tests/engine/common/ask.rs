@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tenure_core::command::{Acquire, Complete, Expect, PutItem};
-use tenure_core::{Command, Hash, ItemWrite, Json, Policy, SessionId, Status, Verb};
+use tenure_core::{Command, Hash, ItemWrite, Json, Policy, SessionId, Status, Text, Verb};
 use tenure_engine::{Idempotency, Request};
 
 use super::{LOCKS, item, key, person};
@@ -32,7 +32,7 @@ impl Ask {
 
     /// With an idempotency key; `body` stands for everything that is hashed.
     pub(crate) fn keyed(mut self, key: &str, body: u8) -> Self {
-        self.0.idempotency = Some(Idempotency { key: Arc::from(key), fingerprint: Hash([body; 32]) });
+        self.0.idempotency = Some(Idempotency { key: Text::from(key), fingerprint: Hash([body; 32]) });
         self
     }
 
@@ -105,7 +105,7 @@ pub(crate) fn create(collection: &str) -> Ask {
 pub(crate) fn set_policy(kind: &str, edit: impl FnOnce(&mut Policy)) -> Ask {
     let mut policy = Policy::lock();
     edit(&mut policy);
-    let verb = Verb::SetPolicy { kind: Arc::from(kind), policy: Arc::new(policy) };
+    let verb = Verb::SetPolicy { kind: Text::from(kind), policy: Arc::new(policy) };
     Ask::new("admin", verb).of("tenure/policies")
 }
 
