@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use tenure_core::{Hash, Principal, SessionId};
+use tenure_core::{Hash, Principal, SessionId, Text};
 use tenure_engine::Idempotency;
 
 use crate::desk::digit;
@@ -82,7 +82,7 @@ impl Actor {
 /// so that the same step of a retry gets the same decision.
 #[derive(Clone, Debug)]
 pub struct RequestKey {
-    key: Arc<str>,
+    key: Text,
     fingerprint: Hash,
 }
 
@@ -91,7 +91,7 @@ impl RequestKey {
     pub const BYTES_MAX: usize = 192;
 
     /// The caller's key, of at most [`Self::BYTES_MAX`] bytes, and a hash over the request.
-    pub fn new(key: impl Into<Arc<str>>, fingerprint: Hash) -> Self {
+    pub fn new(key: impl Into<Text>, fingerprint: Hash) -> Self {
         Self { key: key.into(), fingerprint }
     }
 
@@ -108,7 +108,7 @@ impl RequestKey {
 
     /// The key of a request that is carried out in another's name: it is none of that person's own keys.
     pub(crate) fn on_behalf(&self, principal: &Principal) -> Self {
-        Self { key: Arc::from(self.id("for\n", principal)), fingerprint: self.fingerprint }
+        Self { key: Text::from(self.id("for\n", principal)), fingerprint: self.fingerprint }
     }
 
     /// The key of one try of one step. The first try of a request's own step has the caller's key as it is,
@@ -116,7 +116,7 @@ impl RequestKey {
     pub(crate) fn step(&self, step: &str, attempt: usize) -> Idempotency {
         let key = match (step, attempt) {
             (Desk::OWN_STEP, 0) => self.key.clone(),
-            _ => Arc::from(format!("{}\n{step}.{attempt}", self.key)),
+            _ => Text::from(format!("{}\n{step}.{attempt}", self.key)),
         };
         Idempotency { key, fingerprint: self.fingerprint }
     }

@@ -1,5 +1,6 @@
 //! What an application says instead of doing it.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use tenure_core::Refusal as Rule;
@@ -104,7 +105,7 @@ pub enum Refusal {
         /// Its status.
         status: String,
         /// What can be done about it.
-        message: &'static str,
+        message: Cow<'static, str>,
     },
     /// The store could not be read.
     Store(StoreError),

@@ -6,7 +6,7 @@ use axum::extract::FromRequestParts;
 use axum::http::Extensions;
 use axum::http::request::Parts;
 use tenure_core::names::SYSTEM_KIND;
-use tenure_core::{CollectionKey, Principal};
+use tenure_core::{CollectionKey, Principal, Text};
 
 use crate::{Problem, Role};
 
@@ -18,7 +18,7 @@ pub struct Caller {
     /// What it may do.
     pub role: Role,
     /// The kinds that it may touch; `None` for all.
-    pub kinds: Option<Arc<[Arc<str>]>>,
+    pub kinds: Option<Arc<[Text]>>,
     /// How it proved itself, so that revoking that ends its sockets.
     pub credential: Credential,
 }
@@ -27,14 +27,14 @@ pub struct Caller {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Credential {
     /// An API key, by its id.
-    Key(Arc<str>),
+    Key(Text),
     /// A token of the host application, good until this time.
     Jwt {
         /// Its expiry.
         expires_at_ms: i64,
     },
     /// A browser session, by its id.
-    Session(Arc<str>),
+    Session(Text),
 }
 
 impl Caller {

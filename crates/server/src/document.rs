@@ -267,7 +267,7 @@ pub(crate) fn example(word: &str) -> Value {
     let one = |value: Value| vec![("items", json!([value]))];
     let (detail, more): (&str, Vec<(&str, Value)>) = match word {
         "held" => (
-            "nightly is held by Ana in session worker-3",
+            "nightly is held by Ana in another session",
             one(json!({
                 "item": "nightly", "why": "held", "holder": ana, "session": "worker-3",
                 "since": since, "expires_at": at,

@@ -116,11 +116,13 @@ impl Gate {
         };
         let rule = find_rule(method, path)?;
         let found = self.app.identity().authenticate(method, headers, &client, shown);
+        let asks_who = path == SESSION_PATH && method == Method::GET;
         let caller = match (rule.may, found) {
+            // Nobody could look who it is: that is no guess, and a page that asks who it is must not believe to be signed
+            // out.
+            (May::Anyone, Err(problem)) if asks_who && is_unsure(&problem) => return Err(problem),
             // Who asks who it is, and shows something, is told what is wrong with that.
-            (May::Anyone, Err(problem))
-                if path == SESSION_PATH && method == Method::GET && has_bearer(headers) =>
-            {
+            (May::Anyone, Err(problem)) if asks_who && has_bearer(headers) => {
                 return Ok(guessing(&client, problem));
             }
             // Whoever comes to a public route with credentials that are over is nobody there.
@@ -140,6 +142,7 @@ impl Gate {
                 }
                 Some(caller)
             }
+            (May::Roles { .. }, Err(problem)) if is_unsure(&problem) => return Err(problem),
             (May::Roles { .. }, Err(problem)) => return Ok(guessing(&client, problem)),
         };
         // The same route, but as a stream it stays.
@@ -148,6 +151,11 @@ impl Gate {
         let who = Who::of(caller.as_ref(), client.address);
         Ok(Visit { group, who, then: Ok(caller), is_told: true })
     }
+}
+
+/// It does not say that somebody is unknown, but that nobody could look.
+fn is_unsure(problem: &Problem) -> bool {
+    problem.status == StatusCode::SERVICE_UNAVAILABLE
 }
 
 /// Guessing is signing in, at any route.

@@ -1,10 +1,8 @@
 //! `Idempotency-Key`: on any POST, a retry gets the first answer.
 
-use std::sync::Arc;
-
 use axum::http::{HeaderMap, HeaderName, Method};
 use sha2::{Digest, Sha256};
-use tenure_core::Hash;
+use tenure_core::{Hash, Text};
 use tenure_engine::Idempotency;
 
 use crate::Problem;
@@ -15,7 +13,7 @@ const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 /// The client's key, with a hash over the request that it was used for.
 #[derive(Clone, Debug)]
 pub struct Key {
-    key: Arc<str>,
+    key: Text,
     fingerprint: Hash,
 }
 
@@ -45,7 +43,7 @@ impl Key {
             digest.update((part.len() as u64).to_le_bytes());
             digest.update(part);
         }
-        Ok(Some(Self { key: Arc::from(key), fingerprint: Hash(digest.finalize().into()) }))
+        Ok(Some(Self { key: Text::from(key), fingerprint: Hash(digest.finalize().into()) }))
     }
 
     /// The key of a command on a socket.
@@ -55,7 +53,7 @@ impl Key {
             return Err(Problem::invalid("idempotency_key", "has 1 to 256 visible characters"));
         }
         let fingerprint = Hash(Sha256::digest(command).into());
-        Ok(Self { key: Arc::from(key), fingerprint })
+        Ok(Self { key: Text::from(key), fingerprint })
     }
 
     /// The same key in at most so many bytes (64 or more), so that others can add to it.
@@ -65,7 +63,7 @@ impl Key {
             return self.clone();
         }
         let key = Hash(Sha256::digest(self.key.as_bytes()).into()).to_string();
-        Self { key: Arc::from(key), fingerprint: self.fingerprint }
+        Self { key: Text::from(key), fingerprint: self.fingerprint }
     }
 
     /// The key for one step of a request that takes several: the same step of a retry gets the same.
@@ -76,7 +74,7 @@ impl Key {
         if key.len() > IDEMPOTENCY_KEY_BYTES_MAX {
             key = format!("{}\n{step}", Hash(Sha256::digest(self.key.as_bytes()).into()));
         }
-        Self { key: Arc::from(key), fingerprint: self.fingerprint }
+        Self { key: Text::from(key), fingerprint: self.fingerprint }
     }
 
     /// The key for one command of a batch. It holds what the batch is, so that no command of another batch has it.

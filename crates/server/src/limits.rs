@@ -67,7 +67,7 @@ pub const SESSIONS_PER_PRINCIPAL_MAX: usize = 100;
 /// A session in use is noted once in this share of its idle time, since each note is a commit.
 pub const SESSION_TOUCH_SHARE: i64 = 20;
 /// Unknown keys, and as many sessions, that are looked for in the store in a second. People who sign in at once on one
-/// node and ask another are fewer; those who guess are told that they are unknown.
+/// node and ask another are fewer; those who guess, and whoever comes beside them, are asked to come again.
 pub const MIRROR_LOOKS_PER_SECOND: u32 = 200;
 /// How often a revocation is tried that others' revocations overtake.
 pub const REVOKE_TRIES: usize = 8;

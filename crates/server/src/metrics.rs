@@ -85,6 +85,11 @@ const FIGURES: &[(&str, Shape, &str)] = &[
         Shape::Gauge,
         "The store answered in time when this page was made; else what it knows is from before.",
     ),
+    (
+        "tenure_tls_certificate_expires_at_seconds",
+        Shape::Gauge,
+        "When the server's own certificate ends, in seconds since 1970. Only where there is one.",
+    ),
     ("tenure_store_failures_total", Shape::Counter, "Failures of the store that ended the engine."),
 ];
 
@@ -232,6 +237,12 @@ impl Metrics {
 
     fn connections_refused(&self, limit: &'static str) -> Counter {
         self.counter("tenure_connections_refused_total", vec![Label::from_static_parts("limit", limit)])
+    }
+
+    /// When the server's certificate ends, in seconds since 1970.
+    pub(crate) fn certificate(&self, ends_at_s: i64) {
+        #[expect(clippy::cast_precision_loss, reason = "exact for as long as years have four digits")]
+        self.gauge("tenure_tls_certificate_expires_at_seconds", Vec::new()).set(ends_at_s as f64);
     }
 
     /// The page, with what can only be asked now.

@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::str::FromStr;
-use std::sync::Arc;
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequestParts, Query as AxumQuery, RawPathParams};
@@ -11,7 +10,7 @@ use axum::http::request::Parts;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tenure_core::names::check_kind;
-use tenure_core::{ClaimId, CollectionKey, ItemId, Refusal};
+use tenure_core::{ClaimId, CollectionKey, ItemId, Refusal, Text};
 use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::{RefOr, Required, Schema};
@@ -40,7 +39,7 @@ pub(crate) struct AtClaimItem {
 }
 
 /// `policies/{kind}`.
-pub(crate) struct AtKind(pub(crate) Arc<str>);
+pub(crate) struct AtKind(pub(crate) Text);
 
 /// The path's `N` parameters as text, in order: ids that an application knows.
 pub(crate) struct Ids<const N: usize>(pub(crate) [String; N]);
@@ -163,7 +162,7 @@ impl<S: Send + Sync> FromRequestParts<S> for AtKind {
         let kind = path.text("kind");
         check_kind(kind).map_err(|detail| Problem::invalid("kind", detail))?;
         path.caller.check_kind(kind)?;
-        Ok(Self(Arc::from(kind)))
+        Ok(Self(Text::from(kind)))
     }
 }
 

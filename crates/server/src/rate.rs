@@ -16,6 +16,7 @@ use governor::middleware::StateInformationMiddleware;
 use governor::state::keyed::DashMapStateStore;
 use governor::{Quota, RateLimiter};
 use serde::{Deserialize, Serialize};
+use tenure_core::Text;
 
 use tenure_redis::{Count, Counted, Counts};
 
@@ -42,7 +43,7 @@ pub struct Rate {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Who {
     /// Somebody who is signed in, with whatever credential.
-    Principal(Arc<str>),
+    Principal(Text),
     /// Somebody who is not.
     Address(IpAddr),
     /// Everybody who came when too many were already counted.
@@ -291,7 +292,7 @@ mod tests {
     }
 
     fn ana() -> Who {
-        Who::Principal(Arc::from("ana"))
+        Who::Principal(Text::from("ana"))
     }
 
     #[test]
@@ -315,7 +316,7 @@ mod tests {
         let rates = rates(1, 1);
         assert!(now(rates.check(Group::Write, ana())).is_ok());
         assert!(now(rates.check(Group::Write, ana())).is_err());
-        assert!(now(rates.check(Group::Write, Who::Principal(Arc::from("bo")))).is_ok());
+        assert!(now(rates.check(Group::Write, Who::Principal(Text::from("bo")))).is_ok());
         assert!(now(rates.check(Group::Write, Who::Address("10.0.0.1".parse().unwrap()))).is_ok());
         assert!(now(rates.check(Group::Read, ana())).unwrap().is_none());
         assert!(now(rates.check(Group::Free, ana())).unwrap().is_none());

@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -31,6 +31,7 @@ use crate::net::Network;
 use crate::rate::Rates;
 use crate::settler;
 use crate::short::Shield;
+use crate::time::rfc3339;
 use crate::tls::Tls;
 
 /// Samples are folded this often, scraped or not.
@@ -170,7 +171,11 @@ impl Server {
         let routes = Routes { router: around(routes, &shield), shield };
         let settling = tokio::spawn(settler::run(app.clone()));
         let chores = tokio::spawn(chores(app.metrics().clone(), rates, redis));
-        let reloads = hangups.map(|hangups| tokio::spawn(reload_on_hangup(hangups, tls.clone())));
+        let reloads = hangups
+            .map(|hangups| tokio::spawn(reload_on_hangup(hangups, tls.clone(), app.metrics().clone())));
+        if let Some(tls) = &tls {
+            tell_end(tls, app.metrics());
+        }
         tracing::info!(%address, tls = tls.is_some(), "listening");
         let drain_time = limits.drain_time;
         let accepting = accept::run(listener, routes, tls, limits, app.metrics().clone(), app.stopping());
@@ -293,14 +298,30 @@ fn hangups() -> Option<Signal> {
         .ok()
 }
 
-async fn reload_on_hangup(mut hangups: Signal, tls: Option<Tls>) {
+/// Says when the certificate ends, and aloud if that is soon: nobody else notices before clients do.
+fn tell_end(tls: &Tls, metrics: &Metrics) {
+    let Some(ends_at_s) = tls.ends_at_s() else { return };
+    metrics.certificate(ends_at_s);
+    // Clients go by the wall clock too.
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now_s = i64::try_from(since_1970.as_secs()).unwrap_or(i64::MAX);
+    if let Some(warning) = crate::tls::warning(ends_at_s, now_s) {
+        let expires_at = rfc3339(ends_at_s.saturating_mul(1_000));
+        tracing::warn!(%expires_at, "{warning}");
+    }
+}
+
+async fn reload_on_hangup(mut hangups: Signal, tls: Option<Tls>, metrics: Metrics) {
     while hangups.recv().await.is_some() {
         let Some(tls) = &tls else {
             tracing::info!("SIGHUP: there is no certificate to read again");
             continue;
         };
         match tls.reload() {
-            Ok(()) => tracing::info!("the certificate was read again"),
+            Ok(()) => {
+                tracing::info!("the certificate was read again");
+                tell_end(tls, &metrics);
+            }
             Err(error) => tracing::error!(%error, "the new certificate is bad; the old one goes on serving"),
         }
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use tenure_core::{Claim, ClaimId, Json, Refusal as Rule, Reply, SessionId, Verb};
+use tenure_core::{Claim, ClaimId, Json, Refusal as Rule, Reply, SessionId, Text, Verb};
 use tenure_engine::Refused;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinHandle;
@@ -62,7 +62,7 @@ impl Jobs {
             self.let_go(&actor, id, &claim).await;
             return Err(self.overloaded());
         };
-        let running = self.clone().run(actor, Arc::from(id), claim, room);
+        let running = self.clone().run(actor, Text::from(id), claim, room);
         // By itself, so that it ends well although its caller may have gone.
         tokio::spawn(running).await.unwrap_or_else(|error| {
             tracing::error!(analysis = id, %error, "a delivery did not end");
@@ -105,7 +105,7 @@ impl Jobs {
     async fn run(
         self,
         actor: Actor,
-        id: Arc<str>,
+        id: Text,
         claim: Arc<Claim>,
         _room: OwnedSemaphorePermit,
     ) -> Result<Done<Delivery>> {
@@ -113,8 +113,8 @@ impl Jobs {
         let (stopper, stop) = Stop::new();
         let job = Job {
             analysis: id.clone(),
-            input: Arc::from(analysis.data.input.as_str()),
-            claim: Arc::from(
+            input: Text::from(analysis.data.input.as_str()),
+            claim: Text::from(
                 ClaimId { collection: self.collection.clone(), number: claim.number }.to_string(),
             ),
             token: claim.token,

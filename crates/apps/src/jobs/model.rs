@@ -202,7 +202,7 @@ pub struct Released {
     pub reason: Option<&'static str>,
     /// The same, for a person.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(example = "report-7 is held by Workers in session worker-3")]
+    #[schema(example = "report-7 is held by Workers in another session")]
     pub warning: Option<String>,
     /// The server's time at this answer.
     #[schema(value_type = String, format = DateTime)]

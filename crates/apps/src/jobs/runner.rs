@@ -4,11 +4,10 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tenure_core::Json;
+use tenure_core::{Json, Text};
 use tokio::sync::watch;
 use utoipa::ToSchema;
 
@@ -18,11 +17,11 @@ use super::{MESSAGE_BYTES_MAX, REASON_BYTES_MAX, RESULT_BYTES_MAX};
 #[derive(Clone, Debug)]
 pub struct Job {
     /// The analysis' id.
-    pub analysis: Arc<str>,
+    pub analysis: Text,
     /// What to analyse.
-    pub input: Arc<str>,
+    pub input: Text,
     /// The claim under which it runs.
-    pub claim: Arc<str>,
+    pub claim: Text,
     /// Its fencing token: whatever the run changes elsewhere should check it.
     pub token: u64,
 }

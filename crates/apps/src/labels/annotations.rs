@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tenure_core::{Expect, Item, Refusal as Rule, Verb};
+use tenure_core::{Expect, Item, Refusal as Rule, Text, Verb};
 
 use super::images::{denied, still_open};
 use super::model::{AnnotationDoc, ImageDoc};
@@ -48,7 +48,7 @@ impl Labels {
             new.geometry.check(image.data.width, image.data.height)?;
             let annotations = image.data.annotations + 1;
             if annotations > ANNOTATIONS_MAX {
-                let (limit, max) = (Arc::from("annotations"), ANNOTATIONS_MAX as u64);
+                let (limit, max) = (Text::from("annotations"), ANNOTATIONS_MAX as u64);
                 return Err(Rule::Limit { limit, max }.into());
             }
             let guard = guard(&image.item, new.token);

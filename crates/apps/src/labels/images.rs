@@ -255,7 +255,7 @@ pub(super) fn still_open(policy: &Policy, image: &Document<ImageDoc>) -> Result<
         return Ok(());
     }
     let (id, status) = (image.item.id.to_string(), image.item.status.to_string());
-    Err(Refusal::WrongStatus { what: "image", id, status, message: "it cannot change any more" })
+    Err(Refusal::WrongStatus { what: "image", id, status, message: "it cannot change any more".into() })
 }
 
 /// Logs what was refused, since a refusal leaves no event.

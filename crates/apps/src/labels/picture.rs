@@ -217,4 +217,52 @@ mod tests {
         let picture = develop(&bytes).expect("is an image");
         assert_eq!((picture.width, picture.height), (30, 60));
     }
+
+    /// The sums of a PNG's parts, made right again: otherwise hardly anything that is spoiled comes past them.
+    fn sum_up(bytes: &mut [u8]) {
+        let mut at = 8;
+        while let Some(head) = bytes.get(at..at + 4) {
+            let length = usize::try_from(u32::from_be_bytes(head.try_into().expect("four"))).expect("fits");
+            let end = at.saturating_add(8).saturating_add(length);
+            if end.saturating_add(4) > bytes.len() {
+                return;
+            }
+            let sum = crc(&bytes[at + 4..end]).to_be_bytes();
+            bytes[end..end + 4].copy_from_slice(&sum);
+            at = end + 4;
+        }
+    }
+
+    /// E9: a spoiled picture is one within the limits, with a small one, or it is refused by its field.
+    #[test]
+    fn e9_a_spoiled_picture_is_one_within_the_limits_or_refused() {
+        // Wide and flat, so that the small one is, too: it takes longest.
+        let corpus = [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::WebP]
+            .map(|format| encoded(&drawn(300, 2), format));
+        let mut turn = 0;
+        let judged = tenure_spoil::spoiled(&corpus, |bytes| {
+            let mut bytes = bytes.to_vec();
+            turn += 1;
+            if turn % 2 == 0 && bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
+                sum_up(&mut bytes);
+            }
+            match develop(&bytes) {
+                Ok(Picture { width, height, thumbnail, .. }) => {
+                    let is_within = width > 0 && height > 0 && width.max(height) <= SIDE_MAX;
+                    let is_few = u64::from(width) * u64::from(height) <= PIXELS_MAX;
+                    let is_small = thumbnail.starts_with(b"\xff\xd8") && thumbnail.len() < 64 << 10;
+                    if is_within && is_few && is_small {
+                        Ok(true)
+                    } else {
+                        Err(format!("{width}×{height} is taken"))
+                    }
+                }
+                Err(Refusal::Invalid { field, message }) if field == "file" && !message.is_empty() => {
+                    Ok(false)
+                }
+                Err(other) => Err(format!("it is refused as {other:?}")),
+            }
+        });
+        assert!(judged.reaches_both(), "{judged:?}");
+    }
 }

@@ -31,7 +31,7 @@ mod vault;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tenure_core::{CollectionKey, ItemId};
+use tenure_core::{CollectionKey, ItemId, Text};
 
 pub use agenda::PaymentFigures;
 pub use catalog::{BAC_CREDOMATIC, SINPE_MOVIL};
@@ -75,7 +75,7 @@ pub struct Till {
     connectors: BTreeMap<&'static str, Arc<dyn Provider>>,
     manual: Arc<dyn Provider>,
     vault: Arc<dyn Vault>,
-    public_url: Arc<str>,
+    public_url: Text,
     agenda: Arc<Agenda>,
     figures: Arc<Figures>,
 }
@@ -87,7 +87,7 @@ impl Till {
             connectors: BTreeMap::new(),
             manual: Arc::new(Transfer),
             vault: Arc::new(vault),
-            public_url: Arc::from(public_url.trim_end_matches('/')),
+            public_url: Text::from(public_url.trim_end_matches('/')),
             agenda: Arc::default(),
             figures: Arc::default(),
         }

@@ -54,7 +54,7 @@ impl Payments {
                     what: "payment",
                     id: open.to_string(),
                     status: state.as_str().to_owned(),
-                    message: "it is open: finish it or cancel it first",
+                    message: "it is open: finish it or cancel it first".into(),
                 });
             }
             let attempts = tab.as_ref().map_or(0, |tab| tab.data.attempts);
@@ -139,7 +139,7 @@ impl Payments {
                 what: "provider",
                 id: code.to_owned(),
                 status: "disabled".to_owned(),
-                message: "choose another one",
+                message: "choose another one".into(),
             });
         }
         let can = provider.connector.capabilities();
@@ -263,7 +263,8 @@ fn check_owner(actor: &Actor, order: &Order) -> Result<()> {
 
 /// The attempt's state does not allow it.
 pub(super) fn wrong_state(id: &AttemptId, state: State, message: &'static str) -> Refusal {
-    Refusal::WrongStatus { what: "payment", id: id.to_string(), status: state.as_str().to_owned(), message }
+    let (id, status, message) = (id.to_string(), state.as_str().to_owned(), message.into());
+    Refusal::WrongStatus { what: "payment", id, status, message }
 }
 
 /// Random bits as a GUID, version 4.

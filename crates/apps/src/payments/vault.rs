@@ -13,16 +13,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tenure_core::Text;
 
 use crate::durable;
 
 /// A text that never prints itself and cannot be serialised.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Sealed(Arc<str>);
+pub struct Sealed(Text);
 
 impl Sealed {
     /// This text.
-    pub fn new(text: impl Into<Arc<str>>) -> Self {
+    pub fn new(text: impl Into<Text>) -> Self {
         Self(text.into())
     }
 

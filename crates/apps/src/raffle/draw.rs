@@ -3,14 +3,17 @@
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use tenure_core::hex;
+use tenure_core::{Claim, ClaimId, CollectionKey, ItemId, hex};
 use utoipa::ToSchema;
 
 use super::grid::SOLD;
-use super::model::DrawDoc;
+use super::model::{DrawDoc, Link};
 use super::seeds::hash_of;
-use super::{RaffleStatus, Raffles, status};
+use super::{RaffleStatus, Raffles, reservation_id, status};
 use crate::{Actor, Desk, Done, Permission, Refusal, Result};
+
+/// So many of the reservations that a draw waits for are named: enough to look at, and still one sentence.
+const OPEN_NAMED_MAX: usize = 5;
 
 /// A draw, with all that is needed to do it again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -57,8 +60,9 @@ impl Raffles {
                 RaffleStatus::Drawn => return Err(raffle.refuse(id, "it is drawn already")),
                 _ => return Err(raffle.refuse(id, "pause it first, so that nobody buys while it is drawn")),
             }
-            if !self.open(&snapshot, now_ms)?.is_empty() {
-                return Err(raffle.refuse(id, "reservations are open: wait for them, or cancel them"));
+            let open = self.open(&snapshot, now_ms)?;
+            if !open.is_empty() {
+                return Err(raffle.refuse(id, waits_for(&collection, &open)));
             }
             let sold = sold(&self.cells(&raffle, &snapshot, None, now_ms)?);
             let commitment = raffle.data.commitment.as_ref().ok_or(Refusal::Broken)?;
@@ -154,6 +158,22 @@ pub fn pick(seed: &[u8; 32], sold: &[u32]) -> Option<u32> {
     let mut fair = values.filter(|value| *value <= u64::MAX - rest);
     let place = usize::try_from(fair.next()? % count).ok()?;
     sold.get(place).copied()
+}
+
+/// Which reservations a draw waits for: the first few by their ids, the others as a count.
+fn waits_for(collection: &CollectionKey, open: &[Claim]) -> String {
+    let named =
+        open.iter().take(OPEN_NAMED_MAX).map(|claim| match ItemId::new(Link::of(claim).reservation) {
+            Ok(reservation) => reservation_id(collection, &reservation),
+            // Claims that some other way made are of no reservation.
+            Err(_) => ClaimId { collection: collection.clone(), number: claim.number }.text(),
+        });
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = match open.len().saturating_sub(OPEN_NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("reservations are open: {named}{more}; wait for them, or cancel them")
 }
 
 /// The hash of the sold numbers, in hexadecimal digits.

@@ -53,7 +53,10 @@ pub(super) struct ReservationDoc {
     pub(super) price_minor: u64,
     pub(super) currency: String,
     pub(super) since_ms: i64,
-    /// When checkout began, where that is written: by "pay now", and when a payment begins.
+    /// When selection ends by itself: once the claim has run out nothing else tells when checkout began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) selection_until_ms: Option<i64>,
+    /// When checkout began, where that is written: by "pay now", when a payment begins, and at an end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) checkout_ms: Option<i64>,
     /// How much of checkout was left when a payment began.

@@ -88,7 +88,7 @@ impl Order {
             what: "reservation",
             id: self.id(),
             status: self.status.as_str().to_owned(),
-            message,
+            message: message.into(),
         })
     }
 
@@ -198,7 +198,7 @@ impl Order {
                 verbs.push(Verb::Advance { claim: claim.number });
             }
             "checkout" => {
-                data.checkout_ms = data.checkout_ms.or(Some(claim.phase_since_ms));
+                data.checkout_ms = data.checkout_began_ms(Some(claim));
                 data.checkout_left_ms = Some(claim.expires_at_ms - self.now_ms);
             }
             _ => {}
@@ -209,7 +209,9 @@ impl Order {
     }
 
     fn ends(&self, word: &'static str) -> Result<Verb> {
-        let data = ReservationDoc { ended_ms: Some(self.now_ms), ..self.document.data.clone() };
+        let data = &self.document.data;
+        let checkout_ms = data.checkout_began_ms(self.claim.as_ref());
+        let data = ReservationDoc { ended_ms: Some(self.now_ms), checkout_ms, ..data.clone() };
         self.document.put(&status(word), &data, None)
     }
 }

@@ -1,5 +1,7 @@
 //! The raffle itself: made, opened, paused, shown.
 
+use std::borrow::Cow;
+
 use tenure_core::{CollectionKey, Expect, Verb};
 
 use super::model::{Commitment, RaffleDoc};
@@ -148,9 +150,9 @@ impl Document<RaffleDoc> {
     }
 
     /// Its status does not allow it.
-    pub(super) fn refuse(&self, id: &str, message: &'static str) -> Refusal {
+    pub(super) fn refuse(&self, id: &str, message: impl Into<Cow<'static, str>>) -> Refusal {
         let (id, status) = (id.to_owned(), self.item.status.to_string());
-        Refusal::WrongStatus { what: "raffle", id, status, message }
+        Refusal::WrongStatus { what: "raffle", id, status, message: message.into() }
     }
 
     /// R4: only an active raffle takes reservations.

@@ -139,7 +139,8 @@ impl Raffles {
                 return Err(Rule::WrongPhase { phase: claim.phase.clone() }.into());
             }
             let ended_ms = Some(self.desk.now_ms());
-            let data = ReservationDoc { ended_ms, ..order.document.data.clone() };
+            let checkout_ms = order.document.data.checkout_began_ms(Some(claim));
+            let data = ReservationDoc { checkout_ms, ended_ms, ..order.document.data.clone() };
             let written = order.document.put(&status("cancelled"), &data, None)?;
             let is_own = claim.holder.id == actor.principal.id;
             // An administrator ends what is another's, and the audit log says so.
@@ -276,8 +277,9 @@ impl Raffles {
         let now_ms = self.desk.now_ms();
         let (claim, status, document) = self.whole(collection, &found, now_ms)?;
         let data = &document.data;
-        let in_checkout = claim.as_ref().filter(|claim| &*claim.phase == "checkout");
-        let checkout_ms = data.checkout_ms.or(in_checkout.map(|claim| claim.phase_since_ms));
+        let is_past = |until_ms: &i64| status == ReservationStatus::Expired && *until_ms <= now_ms;
+        let passed_ms = data.selection_until_ms.filter(is_past);
+        let checkout_ms = data.checkout_began_ms(claim.as_ref()).or(passed_ms);
         let phase = match (&claim, status) {
             (Some(claim), _) => &*claim.phase,
             (None, ReservationStatus::Confirmed) => "completed",
@@ -308,6 +310,12 @@ impl ReservationDoc {
     /// R5: count × price, in whole minor units. Both are bounded, so that this cannot overflow.
     pub(super) fn total_minor(&self) -> u64 {
         self.price_minor.saturating_mul(self.numbers.len() as u64)
+    }
+
+    /// When checkout began, written or by itself, while the claim still tells.
+    pub(super) fn checkout_began_ms(&self, claim: Option<&Claim>) -> Option<i64> {
+        let in_checkout = claim.filter(|claim| &*claim.phase == "checkout");
+        self.checkout_ms.or(in_checkout.map(|claim| claim.phase_since_ms))
     }
 }
 

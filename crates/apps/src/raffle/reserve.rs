@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tenure_core::command::Acquire;
 use tenure_core::refusal::Why;
-use tenure_core::{Claim, CollectionKey, Expect, ItemId, Json, Refusal as Rule, SessionId, Verb};
+use tenure_core::{AtEnd, Claim, CollectionKey, Expect, ItemId, Json, Refusal as Rule, SessionId, Verb};
 
 use super::model::{Link, RaffleDoc, ReservationDoc};
 use super::{
@@ -69,6 +69,7 @@ impl Raffles {
                 price_minor: raffle.data.price_minor,
                 currency: raffle.data.currency.clone(),
                 since_ms: now_ms,
+                selection_until_ms: self.selection_ms()?.map(|ttl_ms| now_ms + ttl_ms),
                 checkout_ms: None,
                 checkout_left_ms: None,
                 amended_by: None,
@@ -121,6 +122,13 @@ impl Raffles {
             Some(index) => Err(Refusal::invalid(format!("number_ids[{index}]"), "stands twice")),
             None => Ok(()),
         }
+    }
+
+    /// How long numbers are chosen, where checkout follows by itself.
+    fn selection_ms(&self) -> Result<Option<i64>> {
+        let policy = self.desk.policy(KIND)?.ok_or(Refusal::Broken)?;
+        let first = policy.phases.first().filter(|first| first.at_end == AtEnd::Advance);
+        Ok(first.map(|first| first.ttl_ms))
     }
 
     /// Makes the number, if nobody ever wanted it before.

@@ -156,7 +156,7 @@ impl Tasks {
                     what: "line",
                     id: line_number(&line.item.id).to_owned(),
                     status: "applied".to_owned(),
-                    message: "the stock has changed by it",
+                    message: "the stock has changed by it".into(),
                 });
             }
             let (status, data) = change(&line.data)?;
@@ -200,7 +200,7 @@ pub(super) fn still_open(task: &Document<TaskDoc>) -> Result<()> {
 
 fn wrong_status(task: &Document<TaskDoc>, message: &'static str) -> Refusal {
     let (id, status) = (task.item.id.to_string(), task.item.status.to_string());
-    Refusal::WrongStatus { what: "task", id, status, message }
+    Refusal::WrongStatus { what: "task", id, status, message: message.into() }
 }
 
 fn merge(line: &NewLine, edit: &EditLine) -> NewLine {

@@ -1,10 +1,8 @@
 //! Process mode: take the lock, keep it, leave it, ask for it, override it. Each denial is logged, since
 //! a refusal leaves no event.
 
-use std::sync::Arc;
-
 use tenure_core::command::Acquire;
-use tenure_core::{Refusal as Rule, Reply, Verb};
+use tenure_core::{Refusal as Rule, Reply, Text, Verb};
 
 use super::model::TaskDoc;
 use super::{Beat, Task, Tasks};
@@ -50,7 +48,7 @@ impl Tasks {
         &self,
         actor: &Actor,
         id: &str,
-        message: Option<Arc<str>>,
+        message: Option<Text>,
     ) -> Result<Done<Task>> {
         let plan = |task: &Document<TaskDoc>| {
             Ok(Verb::Nudge { claim: task.last_claim()?, message: message.clone() })
@@ -59,7 +57,7 @@ impl Tasks {
     }
 
     /// An administrator frees the task, whoever holds it.
-    pub async fn force_release(&self, actor: &Actor, id: &str, reason: &Arc<str>) -> Result<Done<Task>> {
+    pub async fn force_release(&self, actor: &Actor, id: &str, reason: &Text) -> Result<Done<Task>> {
         let plan = |task: &Document<TaskDoc>| {
             Ok(Verb::ForceRelease { item: task.item.id.clone(), reason: reason.clone() })
         };
@@ -67,7 +65,7 @@ impl Tasks {
     }
 
     /// An administrator takes the task, whoever holds it.
-    pub async fn force_claim(&self, actor: &Actor, id: &str, reason: &Arc<str>) -> Result<Done<Task>> {
+    pub async fn force_claim(&self, actor: &Actor, id: &str, reason: &Text) -> Result<Done<Task>> {
         let plan = |task: &Document<TaskDoc>| {
             let (item, session) = (task.item.id.clone(), actor.session.clone());
             Ok(Verb::ForceClaim { item, reason: reason.clone(), session })

@@ -1,13 +1,12 @@
 //! `/tasks` and `/inventory`.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use serde::Deserialize;
 use tenure_apps::Actor;
 use tenure_apps::tasks::{
     Beat, EditLine, Inventory, Line, NewLine, NewTask, Task, TaskPage, TaskQuery, TaskStatus, Tasks,
 };
+use tenure_core::Text;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -79,7 +78,7 @@ struct TaskHeartbeatBody {
 struct OverrideBody {
     /// Why; kept in the audit log.
     #[schema(value_type = schema::Words)]
-    reason: Arc<str>,
+    reason: Text,
 }
 
 /// Which tasks.

@@ -1,7 +1,6 @@
 //! What comes to a project's images: a form with a file, or JSON about a file that is kept elsewhere.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -13,6 +12,7 @@ use multer::{Constraints, Error, Field, Multipart, SizeLimit};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use tenure_apps::labels::{FILE_BYTES_MAX, NAME_BYTES_MAX, NewImage};
+use tenure_core::Text;
 use utoipa::ToSchema;
 
 use crate::body::Body;
@@ -47,14 +47,14 @@ pub(super) struct UploadForm {
 
 /// Uploads that are being read: each is held in memory.
 #[derive(Debug, Default)]
-pub(crate) struct Uploading(Mutex<Vec<Arc<str>>>);
+pub(crate) struct Uploading(Mutex<Vec<Text>>);
 
 /// A place among them, until it is dropped.
-pub(super) struct Slot<'a>(&'a Uploading, Arc<str>);
+pub(super) struct Slot<'a>(&'a Uploading, Text);
 
 impl Uploading {
     /// A place for this person, if there is one.
-    fn enter(&self, person: &Arc<str>) -> Option<Slot<'_>> {
+    fn enter(&self, person: &Text) -> Option<Slot<'_>> {
         let mut people = self.0.lock();
         let own = people.iter().filter(|other| *other == person).count();
         if people.len() >= UPLOADS_MAX || own >= UPLOADS_PER_PERSON_MAX {

@@ -163,6 +163,13 @@ impl Question {
         let problem = Problem::from_refused(refused, now_ms);
         let Refused::Rule(refusal) = refused else { return problem };
         match (refusal, self.stated) {
+            (Refusal::NotFound { what, id }, _) if &**what == "claim" => match id.parse() {
+                // Callers know claims by their public ids, never by the bare number.
+                Ok(number) => {
+                    Problem::not_found(what, ClaimId { collection: self.collection.clone(), number })
+                }
+                Err(_) => problem,
+            },
             (Refusal::Conflict { current, .. }, Stated::Nothing) => Problem::new(
                 StatusCode::PRECONDITION_REQUIRED,
                 "precondition_required",

@@ -1,11 +1,11 @@
 //! What a caller can ask for: the bodies, and the engine's command for each. Nothing is decided here;
 //! what a body alone can tell to be wrong is refused.
 
-use std::sync::Arc;
-
 use serde::Deserialize;
 use tenure_core::command::{Acquire, Complete, PutItem};
-use tenure_core::{ClaimId, CollectionKey, Expect, Guard, ItemId, ItemWrite, Json, SessionId, Status, Verb};
+use tenure_core::{
+    ClaimId, CollectionKey, Expect, Guard, ItemId, ItemWrite, Json, SessionId, Status, Text, Verb,
+};
 use utoipa::{IntoParams, ToSchema};
 
 use super::Op;
@@ -243,7 +243,7 @@ impl CompleteBody {
 pub(crate) struct NudgeBody {
     /// What to say.
     #[schema(value_type = Option<schema::Message>)]
-    pub(crate) message: Option<Arc<str>>,
+    pub(crate) message: Option<Text>,
 }
 
 impl NudgeBody {
@@ -353,7 +353,7 @@ fn guard(
 pub(crate) struct ForceReleaseBody {
     /// Why; kept in the audit log.
     #[schema(value_type = schema::Words)]
-    reason: Arc<str>,
+    reason: Text,
 }
 
 impl ForceReleaseBody {
@@ -369,7 +369,7 @@ impl ForceReleaseBody {
 pub(crate) struct ForceClaimBody {
     /// Why; kept in the audit log.
     #[schema(value_type = schema::Words)]
-    reason: Arc<str>,
+    reason: Text,
     /// The administrator's tab.
     #[schema(value_type = Option<schema::Session>)]
     session: Option<SessionId>,

@@ -178,26 +178,50 @@ impl Merge {
 
     fn finish(mut self) -> Result<Config, Vec<ConfigError>> {
         // A rate's other half stays what it is by default.
-        let mut whole = super::show::table(&Config::default());
+        let default = super::show::table(&Config::default());
+        let mut whole = default.clone();
         overlay(&mut whole, &self.table);
-        match serde_path_to_error::deserialize::<_, Config>(Value::Table(whole)) {
-            Ok(config) if self.errors.is_empty() => Ok(config),
-            Ok(_) => Err(self.errors),
-            Err(error) => {
-                let path = error.path().to_string();
-                let reason = error.into_inner().to_string();
-                let reason = reason.lines().next().unwrap_or("is wrong").trim().to_owned();
-                let mut wrong = ConfigError::new(path.clone(), reason);
-                wrong.source = self
-                    .sources
-                    .iter()
-                    .rev()
-                    .find(|(key, _)| path.starts_with(key))
-                    .map(|(_, source)| source.clone());
-                self.errors.push(wrong);
-                Err(self.errors)
+        // The parser ends at the first value that is wrong; it goes on without it, to find the others.
+        for _ in KEYS {
+            let parsed = serde_path_to_error::deserialize::<_, Config>(Value::Table(whole.clone()));
+            let error = match parsed {
+                Ok(config) if self.errors.is_empty() => return Ok(config),
+                Ok(_) => break,
+                Err(error) => error,
+            };
+            let path = error.path().to_string();
+            let reason = error.into_inner().to_string();
+            let reason = reason.lines().next().unwrap_or("is wrong").trim().to_owned();
+            let mut wrong = ConfigError::new(path.clone(), reason);
+            let said = self.sources.iter().rev().find(|(key, _)| path.starts_with(key));
+            wrong.source = said.map(|(_, source)| source.clone());
+            self.errors.push(wrong);
+            let Some(key) = KEYS.iter().find(|key| holds(key.path, &path)) else { break };
+            reset(&mut whole, &default, key.path);
+        }
+        Err(self.errors)
+    }
+}
+
+/// What is wrong at `path` is this key's value, or part of it.
+fn holds(key: &str, path: &str) -> bool {
+    path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+/// Makes a key what it is by default.
+fn reset(table: &mut Table, default: &Table, path: &str) {
+    match path.split_once('.') {
+        Some((section, rest)) => {
+            let Some(Value::Table(table)) = table.get_mut(section) else { return };
+            match default.get(section) {
+                Some(Value::Table(default)) => reset(table, default, rest),
+                _ => reset(table, &Table::new(), rest),
             }
         }
+        None => match default.get(path) {
+            Some(value) => drop(table.insert(path.to_owned(), value.clone())),
+            None => drop(table.remove(path)),
+        },
     }
 }
 

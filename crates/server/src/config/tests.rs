@@ -225,3 +225,23 @@ fn files_are_in_the_data_folder_unless_another_is_named() {
     let shared = Config::parse("database_url = \"postgres://db\"").unwrap();
     assert!(shared.warnings().iter().any(|warning| warning.key == "files.dir"));
 }
+
+#[test]
+fn every_wrong_type_is_named_at_once() {
+    let text = "listen = 7\ndemo = \"yes\"\nnonsense = 1\n[network]\ntrusted_proxies = [\"10.0.0.1\", 3]\n\
+                [limits]\nconnections = \"many\"\n[rates.read]\nburst = true\n[tls]\ncert = 1\n[jwt]\nissuer = 2";
+    let named = |error: &str| error.split(':').next().unwrap_or("").to_owned();
+    let mut found: Vec<String> = errors(text).iter().map(|error| named(error)).collect();
+    found.sort();
+    let wrong = [
+        "demo",
+        "jwt.issuer",
+        "limits.connections",
+        "listen",
+        "network.trusted_proxies[1]",
+        "nonsense",
+        "rates.read.burst",
+        "tls.cert",
+    ];
+    assert_eq!(found, wrong);
+}

@@ -7,6 +7,9 @@
 //!  lookup    GET /transactions/{id}      refund  POST /refund
 //! ```
 
+#[cfg(test)]
+mod tests;
+
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -149,16 +152,21 @@ impl Inner {
             Fault::Refused(message) => Trouble::harmless("refused", message),
             Fault::TooLarge => Trouble::unclear("too_large", "the answer is larger than 256 KiB"),
         })?;
-        match status {
-            status if status.is_success() => serde_json::from_slice(&body)
-                .map_err(|_| Trouble::unclear("malformed", "the answer is not what the gateway's are")),
-            // It says that it did not take the request.
-            StatusCode::BAD_REQUEST
-            | StatusCode::UNAUTHORIZED
-            | StatusCode::FORBIDDEN
-            | StatusCode::NOT_FOUND => Err(Trouble::harmless("status", status.to_string())),
-            status => Err(Trouble::unclear("status", status.to_string())),
-        }
+        read(status, &body)
+    }
+}
+
+/// What the gateway answers.
+fn read(status: StatusCode, body: &[u8]) -> Result<Answer, Trouble> {
+    match status {
+        status if status.is_success() => serde_json::from_slice(body)
+            .map_err(|_| Trouble::unclear("malformed", "the answer is not what the gateway's are")),
+        // It says that it did not take the request.
+        StatusCode::BAD_REQUEST
+        | StatusCode::UNAUTHORIZED
+        | StatusCode::FORBIDDEN
+        | StatusCode::NOT_FOUND => Err(Trouble::harmless("status", status.to_string())),
+        status => Err(Trouble::unclear("status", status.to_string())),
     }
 }
 

@@ -1,6 +1,9 @@
 //! Tokens of the host application. One algorithm is pinned in the configuration, whatever a token says of
 //! itself; issuer, audience and expiry are required. What the claims mean here is configuration too.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -8,12 +11,14 @@ use std::sync::Arc;
 use jsonwebtoken::{Algorithm as Alg, DecodingKey, Validation};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use tenure_core::Principal;
+use tenure_core::{Principal, Text};
 
 use super::secret::Secret;
 use super::{Error, kinds_of};
 use crate::limits::{JWT_BYTES_MAX, JWT_LEEWAY_S};
 use crate::{Caller, Credential, Problem, Role};
+
+const LACKING: &str = "the token lacks one of sub, iss, aud and exp";
 
 /// The algorithms to choose one of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,7 +91,8 @@ impl Jwt {
     pub(crate) fn new(settings: JwtSettings) -> Result<Self, Error> {
         let (algorithm, key) = settings.decoding_key().map_err(|reason| Error(format!("jwt: {reason}")))?;
         let mut validation = Validation::new(algorithm);
-        validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+        // Not `sub`, which `principal` requires: to the library one that is no text is missing.
+        validation.set_required_spec_claims(&["exp", "iss", "aud"]);
         validation.set_issuer(&[&settings.issuer]);
         validation.set_audience(&[&settings.audience]);
         // The library reads the clock by itself; here time is an argument.
@@ -131,7 +137,11 @@ impl Jwt {
     }
 
     fn principal(&self, claims: &Map<String, Value>) -> Result<Principal, Problem> {
-        let id = claims.get("sub").and_then(Value::as_str).unwrap_or("");
+        let id = match claims.get("sub") {
+            Some(Value::String(id)) => id.as_str(),
+            Some(_) => return Err(Problem::unauthenticated("the token's sub must be a string")),
+            None => return Err(Problem::unauthenticated(LACKING)),
+        };
         let name = claim(claims, &self.settings.name_claim).and_then(Value::as_str).unwrap_or(id);
         Principal::new(id, name)
             .map_err(|_| Problem::unauthenticated("the token's subject or name cannot be used here"))
@@ -152,10 +162,10 @@ impl Jwt {
             .ok_or_else(|| Problem::forbidden("the token gives you no role here"))
     }
 
-    fn kinds(&self, claims: &Map<String, Value>) -> Option<Arc<[Arc<str>]>> {
+    fn kinds(&self, claims: &Map<String, Value>) -> Option<Arc<[Text]>> {
         let name = self.settings.kinds_claim.as_ref()?;
         // A token without the claim covers nothing: what is not granted is denied.
-        let kinds: Vec<Arc<str>> = words(claim(claims, name)).into_iter().map(Arc::from).collect();
+        let kinds: Vec<Text> = words(claim(claims, name)).into_iter().map(Text::from).collect();
         kinds_of(Some(&kinds))
     }
 }
@@ -195,7 +205,7 @@ fn refused(error: &jsonwebtoken::errors::Error) -> Problem {
     let detail = match error.kind() {
         ErrorKind::InvalidIssuer => "the token's issuer is not trusted",
         ErrorKind::InvalidAudience => "the token is for another audience",
-        ErrorKind::MissingRequiredClaim(_) => "the token lacks one of sub, iss, aud and exp",
+        ErrorKind::MissingRequiredClaim(_) => LACKING,
         ErrorKind::InvalidAlgorithm | ErrorKind::InvalidAlgorithmName => {
             "the token is not signed with the algorithm that is configured"
         }

@@ -1,12 +1,10 @@
 //! API keys: documents in `tenure/keys` that hold a key's hash, never the key. Each change is an event,
 //! so who made and who revoked a key stands in the audit log.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use tenure_core::command::Guard;
 use tenure_core::names::{SYSTEM_KIND, check_kind};
-use tenure_core::{CollectionKey, Expect, Fact, ItemId, Principal, Verb};
+use tenure_core::{CollectionKey, Expect, Fact, ItemId, Principal, Text, Verb};
 use tenure_engine::StoreError;
 
 use super::secret::{Secret, SecretHash, Use};
@@ -20,10 +18,10 @@ use crate::{Caller, Credential, Problem, Role};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct KeyDocument {
     pub(crate) hash: SecretHash,
-    pub(crate) name: Arc<str>,
+    pub(crate) name: Text,
     pub(crate) subject: Principal,
     pub(crate) role: Role,
-    pub(crate) kinds: Option<Vec<Arc<str>>>,
+    pub(crate) kinds: Option<Vec<Text>>,
     pub(crate) created_at_ms: i64,
 }
 
@@ -38,20 +36,20 @@ impl KeyDocument {
 #[derive(Clone, Debug)]
 pub struct NewKey {
     /// What it is for, in the administrator's words.
-    pub name: Arc<str>,
+    pub name: Text,
     /// Who acts with it.
     pub subject: Principal,
     /// What it may do.
     pub role: Role,
     /// The kinds that it may touch; `None` for all.
-    pub kinds: Option<Vec<Arc<str>>>,
+    pub kinds: Option<Vec<Text>>,
 }
 
 /// A key that was just made: the only moment at which its text exists.
 #[derive(Clone, Debug)]
 pub struct MadeKey {
     /// Its public name.
-    pub id: Arc<str>,
+    pub id: Text,
     /// Its text. `Debug` hides it.
     pub secret: Secret,
     pub(crate) document: KeyDocument,
@@ -204,9 +202,9 @@ impl Identity {
     }
 
     /// Every key's document, the newest first, on whichever node it was made.
-    pub(crate) async fn list_keys(&self) -> Result<Vec<(Arc<str>, KeyDocument)>, Problem> {
+    pub(crate) async fn list_keys(&self) -> Result<Vec<(Text, KeyDocument)>, Problem> {
         self.shown_keys().await?;
-        let mut keys: Vec<(Arc<str>, KeyDocument)> = self
+        let mut keys: Vec<(Text, KeyDocument)> = self
             .keys()
             .filter(|_| true)
             .into_iter()
@@ -220,8 +218,8 @@ impl Identity {
     pub(crate) fn caller_of_key(&self, secret: &Secret) -> Result<Option<Caller>, Problem> {
         let hash = secret.hash();
         let id = format!("key_{}", hash.short());
-        let Some(row) = self.keys().find(self.engine(), &id).filter(|row| row.value.hash.matches(&hash))
-        else {
+        let found = self.keys().find(self.engine(), &id)?;
+        let Some(row) = found.filter(|row| row.value.hash.matches(&hash)) else {
             // Asked only now: the operator's own key need not have the form.
             if secret.is_mistyped_key() {
                 let detail = "the API key is mistyped or cut off: its checksum is wrong";
@@ -234,7 +232,7 @@ impl Identity {
             principal: subject.clone(),
             role: *role,
             kinds: kinds_of(kinds.as_ref()),
-            credential: Credential::Key(Arc::from(id)),
+            credential: Credential::Key(Text::from(id)),
         }))
     }
 
@@ -255,7 +253,7 @@ impl Identity {
         }
         let subject =
             Principal::new("admin", "Administrator").map_err(|refusal| Error(refusal.to_string()))?;
-        let new = NewKey { name: Arc::from("first key"), subject, role: Role::Admin, kinds: None };
+        let new = NewKey { name: Text::from("first key"), subject, role: Role::Admin, kinds: None };
         let is_own = own.is_some();
         let secret = match own {
             Some(secret) => match wrong_with_own(&secret) {

@@ -6,13 +6,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use axum::http::StatusCode;
 use parking_lot::{Mutex, RwLock};
 use serde::de::DeserializeOwned;
 use tenure_core::{CollectionKey, Fact, ItemId, Json};
 use tenure_engine::{Delivery, Engine, From, StoreError, Subscription};
 use tokio::sync::watch;
 
+use crate::Problem;
 use crate::limits::MIRROR_LOOKS_PER_SECOND;
+use crate::problem::from_store;
 use crate::stream::advance;
 
 /// How long a write's own node waits until its copy shows it. The feed hears of it before the answer.
@@ -105,19 +108,22 @@ impl<T: DeserializeOwned> Mirror<T> {
     }
 
     /// The same; what this copy does not know is looked for in the store: it may have been made on another node a moment
-    /// ago. So often and no more: guessers are not to keep the store busy.
-    pub(super) fn find(&self, engine: &Engine, id: &str) -> Option<Arc<Row<T>>> {
-        self.get(id).or_else(|| {
-            if !self.may_look() {
-                return None;
-            }
-            let item = engine.reader().item(&self.collection, &ItemId::new(id).ok()?);
-            let item = item.inspect_err(|error| {
-                tracing::warn!(collection = %self.collection, %error, "a document could not be looked for");
-            });
-            let item = item.ok()??;
-            self.row(item.version, item.data.as_ref())
-        })
+    /// ago. So often and no more: guessers are not to keep the store busy. Who could not be looked for is not unknown: a
+    /// page that was told so would believe to be signed out.
+    pub(super) fn find(&self, engine: &Engine, id: &str) -> Result<Option<Arc<Row<T>>>, Problem> {
+        if let Some(row) = self.get(id) {
+            return Ok(Some(row));
+        }
+        let Ok(item) = ItemId::new(id) else { return Ok(None) };
+        if !self.may_look() {
+            let detail = "too many unknown keys and sessions are looked for at this moment";
+            return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail).retry(1));
+        }
+        let found = engine.reader().item(&self.collection, &item).map_err(|error| {
+            tracing::warn!(collection = %self.collection, %error, "a document could not be looked for");
+            from_store(&error)
+        })?;
+        Ok(found.and_then(|item| self.row(item.version, item.data.as_ref())))
     }
 
     fn may_look(&self) -> bool {

@@ -24,7 +24,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, Method};
 use parking_lot::Mutex;
-use tenure_core::Principal;
+use tenure_core::{Principal, Text};
 use tenure_engine::{Engine, StoreError};
 use tokio::task::JoinHandle;
 
@@ -192,7 +192,7 @@ impl Identity {
             return caller.map(Some);
         }
         let Some(secret) = cookie::read(headers, client) else { return Ok(None) };
-        let Some(caller) = self.caller_of_session(&secret) else {
+        let Some(caller) = self.caller_of_session(&secret)? else {
             return Err(Problem::unauthenticated("the session is over: sign in again"));
         };
         if !method.is_safe() {
@@ -208,7 +208,8 @@ impl Identity {
     /// The caller's key, token or session still counts.
     pub fn is_live(&self, caller: &Caller) -> bool {
         match &caller.credential {
-            Credential::Key(id) => self.keys().find(self.engine(), id).is_some_and(|row| {
+            // Not where nobody can tell: it may have been revoked.
+            Credential::Key(id) => self.keys().find(self.engine(), id).ok().flatten().is_some_and(|row| {
                 row.value.role == caller.role && kinds_of(row.value.kinds.as_ref()) == caller.kinds
             }),
             Credential::Session(id) => self.session_is_live(id),
@@ -331,6 +332,6 @@ fn wall_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn kinds_of(kinds: Option<&Vec<Arc<str>>>) -> Option<Arc<[Arc<str>]>> {
+fn kinds_of(kinds: Option<&Vec<Text>>) -> Option<Arc<[Text]>> {
     kinds.map(|kinds| Arc::from(kinds.as_slice()))
 }

@@ -1,7 +1,5 @@
 //! `/v1/keys`, `/v1/session`, `/v1/sessions`, `/v1/tickets`.
 
-use std::sync::Arc;
-
 use axum::extract::{FromRequestParts, State};
 use axum::http::header::SET_COOKIE;
 use axum::http::request::Parts;
@@ -9,7 +7,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
-use tenure_core::Principal;
+use tenure_core::{Principal, Text};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -66,9 +64,9 @@ struct CreateKey {
 struct KeyView {
     /// Its name in lists and in `DELETE /v1/keys/{id}`.
     #[schema(value_type = String, example = "key_1f2e3d4c5b6a7988")]
-    id: Arc<str>,
+    id: Text,
     #[schema(value_type = String, example = "nightly worker")]
-    name: Arc<str>,
+    name: Text,
     subject: Subject,
     role: Role,
     kinds: Option<Vec<String>>,
@@ -126,9 +124,9 @@ struct SessionView {
 #[derive(Debug, Serialize, ToSchema)]
 struct DemoView {
     #[schema(value_type = String, example = "ana")]
-    id: Arc<str>,
+    id: Text,
     #[schema(value_type = String, example = "Ana")]
-    name: Arc<str>,
+    name: Text,
     role: Role,
 }
 
@@ -181,8 +179,8 @@ async fn create_key(
         }
         problem
     })?;
-    let kinds = kinds.map(|kinds| kinds.into_iter().map(Arc::from).collect());
-    let new = NewKey { name: Arc::from(name), subject, role, kinds };
+    let kinds = kinds.map(|kinds| kinds.into_iter().map(Text::from).collect());
+    let new = NewKey { name: Text::from(name), subject, role, kinds };
     let made = app.identity().create_key(&caller.principal, new, body.key.as_ref()).await?;
     let view = MadeKeyView { key: made.secret.expose().to_owned(), view: key_view(made.id, made.document) };
     Ok((StatusCode::CREATED, secret_reply(Json(view))).into_response())
@@ -320,7 +318,7 @@ fn demo_caller(app: &App, name: &str) -> Result<Caller, Problem> {
     let person = app.identity().settings().people.iter().find(|person| &*person.principal.id == name);
     let person = person.ok_or_else(|| Problem::unauthenticated("there is no such person here"))?;
     // The credential is the session that is about to be opened.
-    let credential = Credential::Session(Arc::from(""));
+    let credential = Credential::Session(Text::from(""));
     Ok(Caller { principal: person.principal.clone(), role: person.role, kinds: None, credential })
 }
 
@@ -354,7 +352,7 @@ fn session_view(app: &App, caller: Option<&Caller>) -> SessionView {
     }
 }
 
-fn key_view(id: Arc<str>, key: KeyDocument) -> KeyView {
+fn key_view(id: Text, key: KeyDocument) -> KeyView {
     KeyView {
         id,
         name: key.name,

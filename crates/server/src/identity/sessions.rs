@@ -2,10 +2,8 @@
 //! ends when it is idle too long, when it is too old, when its owner signs out anywhere, and when the key
 //! that opened it is revoked.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
-use tenure_core::{Expect, ItemId, Principal};
+use tenure_core::{Expect, ItemId, Principal, Text};
 use tenure_engine::StoreError;
 
 use super::keys::no_randomness;
@@ -21,9 +19,9 @@ use crate::{Caller, Credential, Problem, Role};
 pub(crate) struct SessionDocument {
     pub(crate) subject: Principal,
     pub(crate) role: Role,
-    pub(crate) kinds: Option<Vec<Arc<str>>>,
+    pub(crate) kinds: Option<Vec<Text>>,
     /// The key that opened it, without which it is worth nothing.
-    pub(crate) key: Option<Arc<str>>,
+    pub(crate) key: Option<Text>,
     pub(crate) created_at_ms: i64,
     pub(crate) seen_at_ms: i64,
 }
@@ -57,24 +55,24 @@ impl Identity {
     }
 
     /// Who comes with this cookie; `None` if the session is over.
-    pub(crate) fn caller_of_session(&self, secret: &Secret) -> Option<Caller> {
+    pub(crate) fn caller_of_session(&self, secret: &Secret) -> Result<Option<Caller>, Problem> {
         if !secret.is_well_formed(Use::Session) {
-            return None;
+            return Ok(None);
         }
-        let id = session_item(secret).ok()?;
-        let row = self.sessions().find(self.engine(), id.as_str())?;
+        let Ok(id) = session_item(secret) else { return Ok(None) };
+        let Some(row) = self.sessions().find(self.engine(), id.as_str())? else { return Ok(None) };
         let now_ms = self.engine().now_ms();
-        if !self.session_holds(&row.value, now_ms) {
-            return None;
+        if !self.session_holds(&row.value, now_ms)? {
+            return Ok(None);
         }
         self.touch(&id, &row, now_ms);
         let SessionDocument { subject, role, kinds, .. } = &row.value;
-        Some(Caller {
+        Ok(Some(Caller {
             principal: subject.clone(),
             role: *role,
             kinds: kinds_of(kinds.as_ref()),
             credential: Credential::Session(id.into()),
-        })
+        }))
     }
 
     /// Ends one session.
@@ -91,15 +89,18 @@ impl Identity {
         Ok(count)
     }
 
+    /// Not where nobody can tell: whoever was let in before is asked to show it again.
     pub(super) fn session_is_live(&self, id: &str) -> bool {
         let now_ms = self.engine().now_ms();
-        self.sessions().find(self.engine(), id).is_some_and(|row| self.session_holds(&row.value, now_ms))
+        let found = self.sessions().find(self.engine(), id).ok().flatten();
+        found.is_some_and(|row| self.session_holds(&row.value, now_ms).unwrap_or(false))
     }
 
     /// Deletes what has run out, some at a time.
     pub(super) async fn sweep_sessions(&self) {
         let now_ms = self.engine().now_ms();
-        let mut over = self.sessions().filter(|session| !self.session_holds(session, now_ms));
+        let mut over =
+            self.sessions().filter(|session| matches!(self.session_holds(session, now_ms), Ok(false)));
         over.truncate(SWEEP_MAX);
         let ids = over.into_iter().map(|(id, _)| id).collect();
         if let Err(problem) = self.close_sessions(&Principal::system(), ids).await {
@@ -115,19 +116,21 @@ impl Identity {
         Ok(())
     }
 
-    fn session_holds(&self, session: &SessionDocument, now_ms: i64) -> bool {
+    fn session_holds(&self, session: &SessionDocument, now_ms: i64) -> Result<bool, Problem> {
         let times = &self.settings().sessions;
-        now_ms < session.seen_at_ms + times.idle_ms
-            && now_ms < session.created_at_ms + times.absolute_ms
-            && match &session.key {
-                Some(key) => self.keys().find(self.engine(), key).is_some(),
-                // Without a key only the demonstration lets somebody in, and only while it is one.
-                None => {
-                    self.settings().people.iter().any(|person| {
-                        person.principal.id == session.subject.id && person.role == session.role
-                    })
-                }
-            }
+        if now_ms >= session.seen_at_ms + times.idle_ms || now_ms >= session.created_at_ms + times.absolute_ms
+        {
+            return Ok(false);
+        }
+        match &session.key {
+            Some(key) => Ok(self.keys().find(self.engine(), key)?.is_some()),
+            // Without a key only the demonstration lets somebody in, and only while it is one.
+            None => Ok(self
+                .settings()
+                .people
+                .iter()
+                .any(|person| person.principal.id == session.subject.id && person.role == session.role)),
+        }
     }
 
     /// Notes that the session is in use: rarely, since each note is a commit, and beside the request.

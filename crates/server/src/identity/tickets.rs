@@ -2,10 +2,8 @@
 //! it asks for a ticket that opens one socket, soon. Single use is decided by core: the ticket is a document
 //! and redeeming is its deletion, which only one of many can do, on however many nodes.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
-use tenure_core::{Expect, ItemId, Principal};
+use tenure_core::{Expect, ItemId, Principal, Text};
 use tenure_engine::ItemFilter;
 
 use super::keys::no_randomness;
@@ -20,7 +18,7 @@ use crate::{Caller, Credential, Problem, Role};
 struct TicketDocument {
     subject: Principal,
     role: Role,
-    kinds: Option<Vec<Arc<str>>>,
+    kinds: Option<Vec<Text>>,
     proof: Proof,
     expires_at_ms: i64,
 }
@@ -29,8 +27,8 @@ struct TicketDocument {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Proof {
-    Key(Arc<str>),
-    Session(Arc<str>),
+    Key(Text),
+    Session(Text),
     Jwt { expires_at_ms: i64 },
 }
 

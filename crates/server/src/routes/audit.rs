@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use tenure_core::{CollectionKey, Fact, ItemId, Sealed};
+use tenure_core::{CollectionKey, Fact, ItemId, Sealed, Text};
 use tenure_engine::{AuditFilter, Reader};
 use utoipa::{IntoParams, ToSchema};
 
@@ -22,10 +22,10 @@ use crate::{App, Caller, Problem, schema, time};
 pub(crate) struct AuditQuery {
     /// By this actor, by id.
     #[param(value_type = Option<String>)]
-    actor: Option<Arc<str>>,
+    actor: Option<Text>,
     /// With this action, an event's `type`: `claim_granted`, `LOCK_FORCE_RELEASE`, …
     #[param(value_type = Option<String>)]
-    action: Option<Arc<str>>,
+    action: Option<Text>,
     /// In this collection.
     #[param(value_type = schema::CollectionKey, required = false)]
     collection: Option<CollectionKey>,
@@ -80,7 +80,7 @@ pub(crate) async fn list_audit(
     let about_keys =
         query.action.as_deref().and_then(KeyChange::word_of).filter(|_| query.collection.is_none());
     let (action, collection) = match about_keys {
-        Some(word) => (Some(Arc::from(word)), Some(KeyChange::collection())),
+        Some(word) => (Some(Text::from(word)), Some(KeyChange::collection())),
         None => (query.action.clone(), query.collection),
     };
     let filter = AuditFilter {

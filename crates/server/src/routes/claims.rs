@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use tenure_core::{Claim, ClaimId, ClaimState, CollectionKey, Policy};
+use tenure_core::{Claim, ClaimId, ClaimState, CollectionKey, Policy, Text};
 use tenure_engine::{ClaimFilter, ClaimRow, Reader};
 use utoipa::{IntoParams, ToSchema};
 
@@ -53,7 +53,7 @@ pub(crate) struct ClaimsQuery {
     collection: Option<CollectionKey>,
     /// Only of this holder, by id.
     #[param(value_type = Option<String>)]
-    holder: Option<Arc<str>>,
+    holder: Option<Text>,
     /// Only in this state.
     #[param(value_type = schema::ClaimState, required = false)]
     state: Option<ClaimState>,

@@ -108,11 +108,28 @@ pub(crate) async fn get_item(
     Query(Nothing {}): Query<Nothing>,
 ) -> Result<Rendered, Problem> {
     let now_ms = app.now_ms();
-    let found = app.reader().item(&collection, &item).map_err(|error| from_store(&error))?;
-    let item = found.ok_or_else(|| Problem::not_found("item", &item))?;
-    let claim = match item.claim {
-        0 => None,
-        number => app.reader().active_of(&collection, &[number]).map_err(|error| from_store(&error))?.pop(),
+    let read = || {
+        let found = app.reader().item(&collection, &item).map_err(|error| from_store(&error))?;
+        found.ok_or_else(|| Problem::not_found("item", &item))
+    };
+    let mut item = read()?;
+    let claim = loop {
+        let claim = match item.claim {
+            0 => None,
+            number => {
+                app.reader().active_of(&collection, &[number]).map_err(|error| from_store(&error))?.pop()
+            }
+        };
+        if claim.is_some() || item.claim == 0 {
+            break claim;
+        }
+        // It ended, perhaps just now, and its end may have written the item: the old document without its holder is
+        // what the item never was.
+        let now = read()?;
+        if (now.version, now.claim) == (item.version, item.claim) {
+            break claim;
+        }
+        item = now;
     };
     let policy = app.policy(collection.kind())?;
     let claim = claim.and_then(|claim| holding(policy.as_deref(), &claim, now_ms));

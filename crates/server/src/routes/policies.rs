@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use serde::Serialize;
-use tenure_core::{CollectionKey, Fact, Policy, Verb};
+use tenure_core::{CollectionKey, Fact, Policy, Text, Verb};
 use tenure_engine::{AuditFilter, Reader, StoreError};
 use utoipa::ToSchema;
 
@@ -89,11 +89,11 @@ pub(crate) async fn put_policy(
     }
 }
 
-type Found = (Arc<str>, &'static str, Arc<Policy>);
+type Found = (Text, &'static str, Arc<Policy>);
 
 /// The presets, and the kinds that somebody ever gave a policy: the log of `tenure/policies` names them.
 fn all(reader: &dyn Reader) -> Result<Vec<Found>, StoreError> {
-    let mut kinds: BTreeSet<Arc<str>> = Policy::preset_kinds().map(Arc::from).collect();
+    let mut kinds: BTreeSet<Text> = Policy::preset_kinds().map(Text::from).collect();
     let mut filter = AuditFilter { collection: Some(CollectionKey::policies()), ..AuditFilter::default() };
     loop {
         let page = reader.audit(&filter, PAGE_MAX)?;

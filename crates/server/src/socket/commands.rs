@@ -1,7 +1,7 @@
 //! Commands of a socket: handed to the engine as they come, answered as they are done.
 
 use tenure_core::Command;
-use tenure_engine::{Answer, Engine, ReplyTo, Request};
+use tenure_engine::{Answer, Named, ReplyTo, Request};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -16,7 +16,7 @@ struct Waiting {
     id: Box<str>,
     question: Question,
     /// The claim that it is about.
-    claim: Option<u64>,
+    named: Option<Named>,
 }
 
 /// All that wait, each in a place of its own. Places are used again, so that there are never more than wait at once.
@@ -63,7 +63,7 @@ pub(super) struct Commands {
     channel: Option<Channel>,
     waiting: Places,
     /// One that is looked up, by its place. Those behind it wait.
-    explaining: Option<(u64, JoinHandle<Answer>)>,
+    looked_up: Option<(u64, JoinHandle<Answer>)>,
     /// What its caller was last found to be live at.
     live_at: Option<u64>,
 }
@@ -97,9 +97,10 @@ impl Commands {
         let (question, verb) = asked.split();
         let (collection, actor) = (question.collection.clone(), caller.principal.clone());
         let (sender, _) = self.channel.get_or_insert_with(mpsc::unbounded_channel);
-        let place = self.waiting.put(Waiting { id: id.into(), question, claim: verb.claim() });
+        let command = Command { collection, actor, verb };
+        let place = self.waiting.put(Waiting { id: id.into(), question, named: Named::of(&command) });
         let idempotency = idempotency.as_ref().map(Key::idempotency);
-        let request = Request { command: Command { collection, actor, verb }, idempotency };
+        let request = Request { command, idempotency };
         app.engine().submit(request, ReplyTo::Tagged(place, sender.clone()));
         Ok(())
     }
@@ -107,12 +108,12 @@ impl Commands {
     /// The next answer, with the id of its command. Cancelling it loses nothing.
     pub(super) async fn answer(&mut self, app: &App) -> (Box<str>, Result<Rendered, Problem>) {
         loop {
-            if let Some((place, explaining)) = &mut self.explaining {
-                let explained = explaining.await;
+            if let Some((place, found)) = &mut self.looked_up {
+                let found = found.await;
                 let waiting = self.waiting.take(*place);
-                self.explaining = None;
+                self.looked_up = None;
                 if let Some(Waiting { id, question, .. }) = waiting {
-                    let answer = explained.map_err(|_| Problem::internal());
+                    let answer = found.map_err(|_| Problem::internal());
                     return (id, answer.and_then(|answer| question.render(&answer, &**app.reader())));
                 }
             }
@@ -129,7 +130,7 @@ impl Commands {
 
     /// The next answer, if it is there already.
     pub(super) fn try_answer(&mut self, app: &App) -> Option<(Box<str>, Result<Rendered, Problem>)> {
-        if self.explaining.is_some() {
+        if self.looked_up.is_some() {
             return None;
         }
         let (_, answers) = self.channel.as_mut()?;
@@ -143,11 +144,11 @@ impl Commands {
         app: &App,
         (place, answer): (u64, Answer),
     ) -> Option<(Box<str>, Result<Rendered, Problem>)> {
-        let Waiting { question, claim, .. } = self.waiting.get(place)?;
-        if Engine::is_unexplained(*claim, &answer) {
-            let (engine, key, claim) = (app.engine().clone(), question.collection.clone(), *claim);
-            let explain = move || engine.explain_lost(&key, claim, answer);
-            self.explaining = Some((place, tokio::task::spawn_blocking(explain)));
+        let named = self.waiting.get(place)?.named.as_ref();
+        if let Some(named) = named.filter(|named| named.is_unknown(&answer)) {
+            let (engine, named) = (app.engine().clone(), named.clone());
+            let look_up = move || engine.look_up(&named, answer);
+            self.looked_up = Some((place, tokio::task::spawn_blocking(look_up)));
             return None;
         }
         let Waiting { id, question, .. } = self.waiting.take(place)?;

@@ -266,7 +266,7 @@ async fn j06_only_the_owner_releases_and_a_failed_release_is_a_warning() {
     queued(&s, "a").await;
     locked(&s, "a", "w-1").await;
     let path = "/analyses/a/lock/release";
-    let kept = json!({"released": false, "reason": "held", "warning": "a is held by Wes in session w-1",
+    let kept = json!({"released": false, "reason": "held", "warning": "a is held by Wes in another session",
         "server_time": NOW});
     s.post("xe:worker", path, json!({"owner": "w-1"})).await.is(200, kept.clone());
     s.post("wes:worker", path, json!({"owner": "w-2"})).await.is(200, kept);

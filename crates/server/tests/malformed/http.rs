@@ -7,13 +7,13 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Method, Request};
 use tenure_server::TABLE;
 
+use crate::inputs;
 use crate::judge;
 use crate::random::Random;
 use crate::spoil::{Spoiled, spoil};
 use crate::templates::templates;
 use crate::world::{Reply, World};
 
-const REQUESTS: usize = 10_000;
 const SEED: u64 = 7;
 
 /// `None` where not even hyper would take it; the wire's tests send such.
@@ -74,12 +74,12 @@ async fn ten_thousand_spoiled_requests_are_refused_and_change_nothing() {
     let mut ways: BTreeMap<(&str, u16), usize> = BTreeMap::new();
     let mut bad: BTreeMap<String, (usize, String)> = BTreeMap::new();
     let (mut sent, mut unsendable) = (0, 0);
-    while sent < REQUESTS {
+    while sent < inputs() {
         let template = if sent % 2 == 0 { &all[sent / 2 % all.len()] } else { random.one(&with_body) };
         let spoiled = spoil(template, &mut random);
         let Some(request) = request(&spoiled) else {
             unsendable += 1;
-            assert!(unsendable < REQUESTS, "hardly any can be sent");
+            assert!(unsendable < inputs(), "hardly any can be sent");
             continue;
         };
         sent += 1;

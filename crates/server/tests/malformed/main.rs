@@ -13,3 +13,8 @@ mod http;
 mod sockets;
 mod spoil;
 mod wire;
+
+/// How many of each: ten thousand, and more in a soak.
+fn inputs() -> usize {
+    usize::try_from(tenure_spoil::inputs()).expect("fits")
+}

@@ -1,5 +1,6 @@
 //! Rubbish on the wire: what never becomes a request, and sockets that never open.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -11,14 +12,13 @@ use tenure_server::{Metrics, Rates, Server, router, shield};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::inputs;
 use crate::judge;
 use crate::random::Random;
 use crate::spoil::{Spoiled, spoil};
 use crate::templates::templates;
 use crate::world::{ADMIN, Known, SERVER_SECRET, engine, furnish, state};
 
-const HEADS: usize = 10_000;
-const UPGRADES: usize = 10_000;
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
 /// A server on a port of its own, with something to lose.
@@ -162,7 +162,7 @@ async fn what_never_becomes_a_request_is_refused_or_closed_and_changes_nothing()
     let all = templates(&server.known);
     let before = state(&server.engine);
     let mut random = Random(11);
-    for number in 0..HEADS {
+    for number in 0..inputs() {
         let template = &all[number % all.len()];
         // Where nobody reads a body, a broken one is nobody's trouble.
         let bytes = if template.body.is_some() && random.below(4) > 0 {
@@ -205,59 +205,97 @@ pub(crate) fn upgrade(line: &str, headers: &[(&str, &str)]) -> String {
     head + "\r\n"
 }
 
-/// E9, R13
-#[tokio::test]
-async fn r13_a_broken_upgrade_opens_no_socket() {
+/// Heads that open a socket, and some that miss it by a word.
+fn upgrades() -> Vec<Vec<u8>> {
     const PATH: &str = "/v1/collections/task/x/ws";
-    let server = Running::start().await;
-    let good = upgrade(&format!("GET {PATH} HTTP/1.1"), UPGRADE);
-    assert!(server.say(good.as_bytes()).await.starts_with("HTTP/1.1 101"));
-    let before = state(&server.engine);
-    let mut random = Random(13);
-    for number in 0..UPGRADES {
+    let lines = [
+        format!("GET {PATH} HTTP/1.1"),
+        format!("GET {PATH}?since=0&epoch=1 HTTP/1.1"),
+        format!("GET {PATH}?ticket=no HTTP/1.1"),
+        format!("GET {PATH}?since=99999999999999999999 HTTP/1.1"),
+        format!("POST {PATH} HTTP/1.1"),
+        format!("GET {PATH} HTTP/1.0"),
+        "GET /v1/collections/task/%FF/ws HTTP/1.1".to_owned(),
+        "GET /v1/collections/task/../ws HTTP/1.1".to_owned(),
+    ];
+    let mut heads: Vec<_> = lines.iter().map(|line| upgrade(line, UPGRADE)).collect();
+    for place in 0..UPGRADE.len() {
         let mut headers = UPGRADE.to_vec();
-        let mut line = format!("GET {PATH} HTTP/1.1");
-        match random.below(4) {
-            0 => drop(headers.remove(random.below(headers.len()))),
-            1 => {
-                let wrong =
-                    ["", "x", "12", "websockets", "dGhl", "dGhlIHNhbXBsZSBub25jZQ=!", "\u{e4}", "7,8"];
-                headers[random.below(4)].1 = random.one(&wrong);
-            }
-            2 => {
-                let queries = [
-                    "since=x",
-                    "since=-1",
-                    "epoch=1",
-                    "since=1&since=2",
-                    "ticket=no",
-                    "ticket=",
-                    "key=tnr_a",
-                    "surprise=1",
-                    "since=99999999999999999999",
-                    "ticket=%FF&since=%00",
-                ];
-                line = format!("GET {PATH}?{} HTTP/1.1", random.one(&queries));
-            }
-            _ => {
-                let lines = [
-                    "POST /v1/collections/task/x/ws HTTP/1.1",
-                    "GET /v1/collections/task/%FF/ws HTTP/1.1",
-                    "GET /v1/collections/task/%zz/ws HTTP/1.1",
-                    "GET /v1/collections/Task/x/ws HTTP/1.1",
-                    "GET /v1/collections/task/../ws HTTP/1.1",
-                    "GET /v1/collections/task//ws HTTP/1.1",
-                    "GET /v1/collections/task/x/ws/ HTTP/1.1",
-                    "GET /v1/collections/task/x/ws HTTP/1.0",
-                ];
-                random.one(&lines).clone_into(&mut line);
-                headers.push(("origin", "null"));
-            }
-        }
-        let sent = upgrade(&line, &headers);
-        let answer = server.say(sent.as_bytes()).await;
-        assert_eq!(judged(&answer), Ok(()), "{number}: {sent}\n→ {answer}");
+        headers[place].1 = "dGhl, 12";
+        heads.push(upgrade(&lines[0], &headers));
     }
+    heads.push(upgrade(&lines[0], &[UPGRADE, &[("origin", "null")]].concat()));
+    heads.into_iter().map(String::into_bytes).collect()
+}
+
+/// A request that may become a socket, as another reader reads it.
+fn may_open(bytes: &[u8]) -> bool {
+    let mut fields = [httparse::EMPTY_HEADER; 100];
+    let mut request = httparse::Request::new(&mut fields);
+    if !request.parse(bytes).is_ok_and(|parsed| parsed.is_complete()) {
+        return false;
+    }
+    let says = |name: &str, word: &str| {
+        let found = request.headers.iter().filter(|field| field.name.eq_ignore_ascii_case(name));
+        found
+            .map(|field| String::from_utf8_lossy(field.value).to_lowercase())
+            .any(|value| value.contains(word))
+    };
+    let key = |value: &[u8]| value.len() == 24 && value.ends_with(b"==");
+    request.method == Some("GET")
+        && request.path.is_some_and(|path| path.split('?').next().is_some_and(|path| path.ends_with("/ws")))
+        && says("connection", "upgrade")
+        && says("upgrade", "websocket")
+        && says("sec-websocket-version", "13")
+        && request
+            .headers
+            .iter()
+            .any(|field| field.name.eq_ignore_ascii_case("sec-websocket-key") && key(field.value))
+}
+
+/// The answer without the name that it quotes: a parameter's name is the caller's, and can spell anything.
+fn unnamed(answer: &str) -> String {
+    let after = answer.split_once(r#""field":""#).and_then(|(_, rest)| rest.split_once(r#"","status""#));
+    let Some((name, _)) = after else { return answer.to_owned() };
+    let plain = "f".repeat(name.len());
+    let detail = (format!(r#""detail":"{name}"#), format!(r#""detail":"{plain}"#));
+    let field = (format!(r#""field":"{name}""#), format!(r#""field":"{plain}""#));
+    answer.replacen(&detail.0, &detail.1, 1).replacen(&field.0, &field.1, 1)
+}
+
+/// E9, R13: an upgrade that is spoiled is refused, is a request of another sort that only reads, or is still one.
+#[tokio::test]
+async fn r13_a_spoiled_upgrade_opens_no_socket() {
+    let server = Running::start().await;
+    let corpus = upgrades();
+    for (head, opens) in corpus.iter().zip([true, true, false, false, false, false, false, false]) {
+        let answer = server.say(head).await;
+        assert_eq!(answer.starts_with("HTTP/1.1 101"), opens, "{} → {answer}", head.escape_ascii());
+        if !opens {
+            assert_eq!(judged(&answer), Ok(()), "{} → {answer}", head.escape_ascii());
+        }
+    }
+    let before = state(&server.engine);
+    let (mut opened, mut distinct) = (0_u64, BTreeSet::new());
+    for number in 1..=tenure_spoil::inputs() {
+        let bytes = tenure_spoil::mutate(&corpus, &mut tenure_spoil::Random::new(number));
+        let answer = server.say(&bytes).await;
+        let verdict = match answer.get(9..12) {
+            Some("101") if may_open(&bytes) => {
+                opened += 1;
+                Ok(())
+            }
+            Some("101") => Err("a socket".to_owned()),
+            // Another route, which only reads.
+            Some("200" | "304") if !may_open(&bytes) => Ok(()),
+            _ => judged(&unnamed(&answer)),
+        };
+        assert_eq!(verdict, Ok(()), "{number}: {} → {answer}", bytes.escape_ascii());
+        if number <= tenure_spoil::INPUTS {
+            distinct.insert(bytes);
+        }
+    }
+    assert!(opened > 0 && distinct.len() > 9_000, "{opened} of {}", distinct.len());
     assert_eq!(state(&server.engine), before);
     assert!(server.is_well().await);
 }

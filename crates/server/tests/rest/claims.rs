@@ -246,6 +246,25 @@ async fn r23_a_claim_reads_as_what_its_deadline_says_before_anyone_swept() {
 }
 
 #[tokio::test]
+async fn a_claim_that_is_not_there_is_refused_by_the_id_that_was_asked_for() {
+    let s = Server::new();
+    s.lock("ana", "a").await;
+    let there_is_none = |problem: &serde_json::Value| {
+        assert_eq!(problem["detail"], "there is no claim lock~jobs~99");
+        assert_eq!((&problem["what"], &problem["id"]), (&json!("claim"), &json!("lock~jobs~99")));
+    };
+    let beat = s.post("ana", "/v1/claims/lock~jobs~99/heartbeat", json!({"token": 99})).await;
+    there_is_none(&beat.code(404, "not_found").json());
+    there_is_none(&s.delete("ana", "/v1/claims/lock~jobs~99").await.code(404, "not_found").json());
+    let release = json!([{"op": "release", "claim": "lock~jobs~99"}]);
+    for atomic in [false, true] {
+        let batch = json!({"commands": release, "atomic": atomic});
+        let answer = s.post("ana", "/v1/batch", batch).await.json();
+        there_is_none(if atomic { &answer } else { &answer["answers"][0]["body"] });
+    }
+}
+
+#[tokio::test]
 async fn claims_are_listed_by_collection_holder_and_state_a_page_at_a_time() {
     let s = Server::new();
     for (who, item) in [("ana", "a"), ("beto", "b"), ("ana", "c")] {

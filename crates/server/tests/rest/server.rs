@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tenure_core::{CollectionKey, ItemId, Principal};
+use tenure_core::{CollectionKey, ItemId, Principal, Text};
 use tenure_engine::{Clock, Engine, ManualClock, Options};
 use tenure_server::{App, Caller, Credential, May, Problem, Role, bare_router, rule_of};
 use tenure_store::conformance::{AnyStore, AnyView};
@@ -381,7 +381,7 @@ fn caller(text: &str) -> Option<Caller> {
         _ if id == "root" => Role::Admin,
         _ => Role::Editor,
     };
-    let kinds = parts.next().map(|kinds| kinds.split(',').map(Arc::from).collect());
+    let kinds = parts.next().map(|kinds| kinds.split(',').map(Text::from).collect());
     let name = id[..1].to_uppercase() + &id[1..];
     let principal = Principal::new(id, name).ok()?;
     // Known for ever: nobody here makes keys.

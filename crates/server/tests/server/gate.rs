@@ -107,7 +107,7 @@ async fn r24_a_principal_is_limited_whatever_key_it_uses_and_nobody_else_is() {
 /// Time passes by itself here: the body never ends.
 #[tokio::test(start_paused = true)]
 async fn a_body_that_does_not_come_is_408() {
-    let world = World::new().await;
+    let world = World::in_memory().await;
     let started = tokio::time::Instant::now();
     let first = futures_util::stream::iter([Ok::<_, std::io::Error>("{")]);
     let body = Body::from_stream(first.chain(futures_util::stream::pending()));

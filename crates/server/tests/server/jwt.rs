@@ -119,6 +119,7 @@ async fn e8_a_token_that_is_wrong_in_one_way_is_refused() {
         ("several issuers", json!({"iss": ["https://host.example", "x"]}), "401 unauthenticated"),
         ("no issuer", json!({"iss": null}), "401 unauthenticated"),
         ("no subject", json!({"sub": null}), "401 unauthenticated"),
+        ("a subject that is a number", json!({"sub": 7}), "401 unauthenticated"),
         ("the system's name", json!({"sub": "system"}), "401 unauthenticated"),
         ("no role that is known", json!({"realm": {"roles": ["admin"]}}), "403 forbidden"),
         ("no role at all", json!({"realm": null}), "403 forbidden"),
@@ -139,6 +140,25 @@ async fn e8_a_token_that_is_wrong_in_one_way_is_refused() {
                 "{name}"
             );
         }
+    }
+}
+
+#[tokio::test]
+async fn a_subject_that_is_no_text_is_called_that() {
+    let world = world(jwt(Algorithm::HS256, SECRET)).await;
+    let lacks = "the token lacks one of sub, iss, aud and exp";
+    let no_text = "the token's sub must be a string";
+    let cases = [
+        (json!({"sub": 90_210}), no_text),
+        (json!({"sub": true}), no_text),
+        (json!({"sub": null}), lacks),
+        (json!({"aud": null}), lacks),
+        (json!({"sub": 90_210, "iss": "https://evil.example"}), "the token's issuer is not trusted"),
+    ];
+    for (change, expected) in cases {
+        let reply = world.ask(&hs256(&with(&change)), "POST", "/v1/tickets", "").await;
+        assert_eq!(reply.json()["detail"], expected, "{change}");
+        assert!(!reply.text.contains("90210"), "what the token says is not repeated");
     }
 }
 

@@ -147,11 +147,8 @@ async fn i19_an_administrator_of_some_kinds_makes_no_keys() {
 
 #[tokio::test]
 async fn the_first_start_makes_one_key_and_the_next_none() {
-    use tenure_engine::{Engine, ManualClock, Options};
     use tenure_server::identity::{Identity, Secret};
-    let engine =
-        Engine::start(tenure_store::memory::Memory::default(), ManualClock::at(1), Options::default())
-            .unwrap();
+    let engine = crate::world::any_engine();
     let open = || {
         let identity = Identity::new(engine.clone(), crate::world::settings()).unwrap();
         identity.start().unwrap();
@@ -196,12 +193,9 @@ async fn e8_the_last_administrator_of_all_kinds_cannot_be_revoked_and_is_made_an
 #[tokio::test]
 async fn e8_a_limited_administrator_is_no_administrator_at_the_start() {
     use tenure_core::Principal;
-    use tenure_engine::{Engine, ManualClock, Options};
     use tenure_server::Role;
     use tenure_server::identity::{Identity, NewKey};
-    use tenure_store::memory::Memory;
-    let engine = Engine::start(Memory::default(), ManualClock::at(1), Options::default()).unwrap();
-    let identity = Identity::new(engine, crate::world::settings()).unwrap();
+    let identity = Identity::new(crate::world::any_engine(), crate::world::settings()).unwrap();
     identity.start().unwrap();
     let subject = Principal::new("some", "Some").unwrap();
     let kinds = Some(vec!["task".into()]);

@@ -58,7 +58,7 @@ async fn a_ticket_is_void_after_thirty_seconds_and_after_its_key() {
 
 #[tokio::test(start_paused = true)]
 async fn tickets_that_nobody_used_are_swept() {
-    let world = World::new().await;
+    let world = World::in_memory().await;
     for _ in 0..300 {
         ticket(&world, ADMIN).await;
     }
@@ -95,7 +95,7 @@ async fn revocation_is_told_to_whoever_watches() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_that_runs_out_is_told_to_whoever_watches() {
-    let world = World::new().await;
+    let world = World::in_memory().await;
     let cookie = world.sign_in(ADMIN).await;
     let json = world.browse(&cookie, "POST", "/v1/tickets").await.json();
     let caller = world.app.identity().redeem(&Secret::new(json["ticket"].as_str().unwrap())).await.unwrap();

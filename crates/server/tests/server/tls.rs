@@ -17,10 +17,18 @@ use crate::wire::Running;
 
 /// A new certificate for `localhost` in these files.
 fn write_certificate(folder: &Path) -> CertificateDer<'static> {
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-    std::fs::write(folder.join("cert.pem"), made.cert.pem()).unwrap();
-    std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
-    made.cert.der().clone()
+    write_certificate_until(folder, 2090)
+}
+
+/// One that ends with the first day of a year.
+fn write_certificate_until(folder: &Path, year: i32) -> CertificateDer<'static> {
+    let mut parameters = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    parameters.not_after = rcgen::date_time_ymd(year, 1, 1);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let made = parameters.self_signed(&key).unwrap();
+    std::fs::write(folder.join("cert.pem"), made.pem()).unwrap();
+    std::fs::write(folder.join("key.pem"), key.serialize_pem()).unwrap();
+    made.der().clone()
 }
 
 fn config(folder: &Path) -> Config {
@@ -100,6 +108,24 @@ async fn on_hangup_a_new_certificate_is_served_and_a_bad_one_is_not() {
     for _ in 0..20 {
         assert!(ask(&server, &served).await.is_ok());
     }
+}
+
+#[tokio::test]
+async fn the_figures_say_when_the_certificate_ends_also_after_a_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    write_certificate_until(folder.path(), 2060);
+    let server = Running::start(config(folder.path()), Router::new()).await;
+    let ends = |at_s: &str| {
+        let line = format!("\ntenure_tls_certificate_expires_at_seconds {at_s}\n");
+        server.figures().contains(&line)
+    };
+    crate::world::eventually(async || ends("2840140800")).await;
+    write_certificate_until(folder.path(), 2061);
+    hang_up();
+    crate::world::eventually(async || ends("2871763200")).await;
+
+    let plain = Running::start(Config::default(), Router::new()).await;
+    assert!(!plain.figures().contains("certificate_expires_at_seconds "), "there is none");
 }
 
 fn hang_up() {

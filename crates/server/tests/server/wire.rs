@@ -6,10 +6,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::get;
 use tenure_core::{CollectionKey, ItemId};
-use tenure_engine::{Engine, ManualClock, Options};
+use tenure_engine::Engine;
 use tenure_server::config::Config;
 use tenure_server::{App, Metrics, Server, own_routes, router};
-use tenure_store::memory::Memory;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, oneshot};
@@ -20,6 +19,7 @@ pub(crate) struct Running {
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
     engine: Engine,
+    metrics: Metrics,
 }
 
 impl Running {
@@ -36,15 +36,16 @@ impl Running {
         config.listen = "127.0.0.1:0".parse().unwrap();
         config.secret =
             Some(tenure_server::identity::Secret::new("a secret that only this test knows, long"));
-        let engine = Engine::start(Memory::default(), ManualClock::at(1), Options::default()).unwrap();
-        let server = Server::open(&config, engine.clone(), Metrics::new()).await.unwrap();
+        let engine = crate::world::any_engine();
+        let metrics = Metrics::new();
+        let server = Server::open(&config, engine.clone(), metrics.clone()).await.unwrap();
         let address = server.address();
         let routes = routes(server.app().clone());
         let (stop, stopped) = oneshot::channel::<()>();
         let running = tokio::spawn(server.run(routes, async move {
             let _ = stopped.await;
         }));
-        Self { address, stop: Some(stop), task: running, engine }
+        Self { address, stop: Some(stop), task: running, engine, metrics }
     }
 
     pub(crate) fn stop(&mut self) {
@@ -53,6 +54,11 @@ impl Running {
 
     pub(crate) async fn ended(self) {
         tokio::time::timeout(Duration::from_secs(20), self.task).await.expect("it ends").unwrap();
+    }
+
+    /// The figures.
+    pub(crate) fn figures(&self) -> String {
+        self.metrics.render(&self.engine)
     }
 
     /// How many wait for an item.

@@ -8,10 +8,10 @@ use axum::http::{HeaderMap, Method, Request, StatusCode};
 use serde_json::Value;
 use tenure_apps::files::InMemory;
 use tenure_core::CollectionKey;
-use tenure_engine::{Engine, ManualClock, Options};
+use tenure_engine::{Clock, Engine, ManualClock, Options};
 use tenure_server::identity::{Identity, Secret, ServerSecret, Settings};
 use tenure_server::{App, Metrics, Rate, Rates, router, shield};
-use tenure_store::memory::Memory;
+use tenure_store::conformance::AnyStore;
 use tower::ServiceExt;
 
 pub(crate) const ADMIN: &str = "tnr_the-administrators-own-key";
@@ -22,6 +22,8 @@ pub(crate) struct World {
     pub(crate) router: Router,
     pub(crate) clock: ManualClock,
     pub(crate) engine: Engine,
+    /// Where other nodes find what this one keeps.
+    place: Option<String>,
 }
 
 pub(crate) struct Reply {
@@ -63,21 +65,34 @@ impl World {
     }
 
     pub(crate) async fn with(settings: Settings, rates: Rates) -> Self {
-        let clock = ManualClock::at(NOW_MS);
-        let metrics = Metrics::new();
-        let options = Options { observer: metrics.observer(), ..Options::default() };
-        let engine = Engine::start(Memory::default(), clock.clone(), options).unwrap();
-        Self::beside(engine, clock, metrics, settings, rates).await
+        let (place, clock, metrics) = (AnyStore::place(), ManualClock::at(NOW_MS), Metrics::new());
+        let engine = engine(place.as_deref(), &clock, &metrics);
+        Self::around(engine, place, clock, metrics, settings, rates).await
     }
 
-    /// Another node, or the same after a restart: it knows what the store knows.
+    /// In memory whatever the run is told: for tests in which the runtime's time stands still, and leaps whenever
+    /// everybody waits. Over a database they wait for its answers, and hours would pass before one came.
+    pub(crate) async fn in_memory() -> Self {
+        let (clock, metrics) = (ManualClock::at(NOW_MS), Metrics::new());
+        let engine = engine(None, &clock, &metrics);
+        Self::around(engine, None, clock, metrics, settings(), no_limits()).await
+    }
+
+    /// Another node, or the same after a restart: it knows what the store knows. Over PostgreSQL it has an engine
+    /// of its own, which hears of the first one's commits by way of the database alone. What is in memory has one
+    /// engine: there the two differ in what the server itself remembers.
     pub(crate) async fn another(&self) -> Self {
-        let (engine, clock) = (self.engine.clone(), self.clock.clone());
-        Self::beside(engine, clock, Metrics::new(), settings(), no_limits()).await
+        let (place, clock, metrics) = (self.place.clone(), self.clock.clone(), Metrics::new());
+        let engine = match &place {
+            Some(place) => engine(Some(place), &clock, &metrics),
+            None => self.engine.clone(),
+        };
+        Self::around(engine, place, clock, metrics, settings(), no_limits()).await
     }
 
-    async fn beside(
+    async fn around(
         engine: Engine,
+        place: Option<String>,
         clock: ManualClock,
         metrics: Metrics,
         settings: Settings,
@@ -91,7 +106,7 @@ impl World {
         // A route that nobody wrote into the table.
         let routes = routes.route("/forgotten", axum::routing::get(|| async { "reached" }));
         let router = shield(routes, &app, rates, Vec::new());
-        Self { app, router, clock, engine }
+        Self { app, router, clock, engine, place }
     }
 
     pub(crate) async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
@@ -150,6 +165,18 @@ impl World {
             other @ tenure_engine::EventPage::Resync { .. } => panic!("{other:?}"),
         }
     }
+}
+
+fn engine(place: Option<&str>, clock: &ManualClock, metrics: &Metrics) -> Engine {
+    let time = clock.clone();
+    let store = AnyStore::at(place, move || time.now_ms());
+    let options = Options { observer: metrics.observer(), ..Options::default() };
+    Engine::start(store, clock.clone(), options).unwrap()
+}
+
+/// An engine over an empty store, of the sort that the run is told to use.
+pub(crate) fn any_engine() -> Engine {
+    engine(AnyStore::place().as_deref(), &ManualClock::at(1), &Metrics::new())
 }
 
 pub(crate) fn no_limits() -> Rates {

@@ -7,11 +7,11 @@ use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tenure_core::command::PutItem;
 use tenure_core::{CollectionKey, Command, Expect, ItemId, ItemWrite, Principal, Verb};
-use tenure_engine::{Engine, ManualClock, Options};
+use tenure_engine::{Clock, Engine, ManualClock, Options};
 use tenure_server::config::Config;
 use tenure_server::identity::Secret;
 use tenure_server::{App, Metrics, Server, router};
-use tenure_store::memory::Memory;
+use tenure_store::conformance::AnyStore;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::oneshot;
@@ -37,14 +37,26 @@ impl Running {
         Self::with(Config::default()).await
     }
 
-    pub(crate) async fn with(mut config: Config) -> Self {
+    pub(crate) async fn with(config: Config) -> Self {
+        Self::over(AnyStore::place().as_deref(), config).await
+    }
+
+    /// In memory whatever the run is told: for tests that say why, and for those in which the runtime's time stands
+    /// still, and leaps whenever everybody waits. Over a database they wait for its answers, and hours would pass.
+    pub(crate) async fn in_memory() -> Self {
+        Self::over(None, Config::default()).await
+    }
+
+    async fn over(place: Option<&str>, mut config: Config) -> Self {
         config.listen = "127.0.0.1:0".parse().unwrap();
         config.secret = Some(Secret::new("a secret that only this test knows, long"));
         config.admin_key = Some(Secret::new(ADMIN));
         let metrics = Metrics::new();
         let options = Options { observer: metrics.observer(), ..Options::default() };
         let clock = ManualClock::at(1_700_000_000_000);
-        let engine = Engine::start(Memory::default(), clock.clone(), options).unwrap();
+        let time = clock.clone();
+        let store = AnyStore::at(place, move || time.now_ms());
+        let engine = Engine::start(store, clock.clone(), options).unwrap();
         let server = Server::open(&config, engine.clone(), metrics).await.unwrap();
         let (address, app) = (server.address(), server.app().clone());
         let (routes, _) = router(app.clone());

@@ -124,7 +124,7 @@ async fn e2_a_stop_and_a_revocation_end_the_stream() {
 
 #[tokio::test(start_paused = true)]
 async fn e2_a_quiet_stream_shows_that_it_is_alive() {
-    let server = Running::start().await;
+    let server = Running::in_memory().await;
     server.create("task/x").await;
     let started = tokio::time::Instant::now();
     let mut events = Events::open(&server, ADMIN, "task/x/events?since=1", "").await;

@@ -87,7 +87,7 @@ async fn e2_a_first_message_says_who_it_is() {
 
 #[tokio::test(start_paused = true)]
 async fn e2_who_does_not_say_hello_within_five_seconds_is_closed() {
-    let server = Running::start().await;
+    let server = Running::in_memory().await;
     let started = tokio::time::Instant::now();
     let mut socket = server.try_open("task/x/ws", &[]).await.unwrap();
     assert_eq!(socket.closed().await, (4401, json!({"reason": "no_hello"})));

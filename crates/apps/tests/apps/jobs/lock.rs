@@ -140,7 +140,7 @@ async fn j05_a_refresh_extends_and_a_lost_lock_says_so() {
     w.locked("a", "w-2").await;
     let lost = w.jobs.refresh(&w.wes, "a", &owner("w-1"), Some(token)).await;
     assert_eq!(code(&lost), "held");
-    assert_eq!(lost.expect_err("is another's").to_string(), "a is held by Wes in session w-2");
+    assert_eq!(lost.expect_err("is another's").to_string(), "a is held by Wes in another session");
 }
 
 /// J6: only its owner releases; another's call leaves the lock and is a warning.
@@ -154,7 +154,7 @@ async fn j06_only_the_owner_releases_and_a_failed_release_is_a_warning() {
     for (who, by) in [(&w.wes, "w-2"), (&person("xe"), "w-1")] {
         let kept = w.jobs.release(who, "a", &owner(by)).await.expect("is no error").value;
         assert_eq!((kept.released, kept.reason), (false, Some("held")));
-        assert_eq!(kept.warning.as_deref(), Some("a is held by Wes in session w-1"));
+        assert_eq!(kept.warning.as_deref(), Some("a is held by Wes in another session"));
         assert_eq!(w.owner("a").as_deref(), Some("w-1"));
     }
     for _ in 0..2 {

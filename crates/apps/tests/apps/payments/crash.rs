@@ -104,7 +104,8 @@ async fn e07_r19_time_that_the_server_was_away_is_not_the_buyers() {
     assert_eq!((shop.state(&payment), shop.asked().1), (State::Expired, 1), "the page is over");
     let reservation = shop.world.get(&payment.reservation_id);
     if is_over_postgres() {
-        // Other nodes may have gone on meanwhile, and time with them.
+        // A node that comes back cannot know whether others went on meanwhile, and time with them: nothing is given
+        // back, as docs/guarantees.md says.
         assert_eq!(reservation.status, ReservationStatus::Expired);
         return;
     }

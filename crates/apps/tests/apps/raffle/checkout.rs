@@ -76,6 +76,26 @@ async fn r08_selection_moves_to_checkout_by_itself() {
 }
 
 #[tokio::test]
+async fn r08_when_checkout_began_by_itself_is_still_known_when_it_is_over() {
+    let w = World::new().await;
+    let began = Some(START_MS + SELECTION_MS);
+    let (ana, bea) = (w.reserve(&w.ana, &[1]).await, w.reserve(&w.bea, &[2]).await);
+    let (expires, cancelled) = (ana.expect("is free").id, bea.expect("is free").id);
+    w.office.pass(SELECTION_MS + 1);
+    let gone = w.raffles.cancel(&w.bea, &cancelled).await.expect("is pending").value;
+    assert_eq!(gone.checkout_started_at.map(|at| at.0), began, "cancelled in checkout");
+    w.office.pass(CHECKOUT_MS);
+    let seen = w.get(&expires);
+    assert_eq!(seen.status, ReservationStatus::Expired);
+    assert_eq!(seen.checkout_started_at.map(|at| at.0), began, "expired in checkout");
+    // Whoever gives up while choosing was never there.
+    let early = w.reserve(&w.bea, &[3]).await.expect("is free").id;
+    let early = w.raffles.cancel(&w.bea, &early).await.expect("is pending").value.id;
+    w.office.pass(SELECTION_MS + 1);
+    assert_eq!(w.get(&early).checkout_started_at, None);
+}
+
+#[tokio::test]
 async fn r09_at_the_end_of_checkout_the_numbers_are_available() {
     let w = World::new().await;
     let id = w.reserve(&w.ana, &[1, 2, 3]).await.expect("are free").id;

@@ -3,7 +3,7 @@
 use tenure_apps::raffle::{Draw, Order, RaffleStatus, Raffles, Seeds, pick};
 
 use super::world::World;
-use crate::common::code;
+use crate::common::{code, person};
 
 async fn drawn() -> (World, Draw) {
     let w = World::new().await;
@@ -60,6 +60,25 @@ async fn nobody_draws_twice_or_too_early() {
         assert_eq!(code(&w.becomes(status).await), "wrong_status", "it is over");
     }
     assert_eq!(w.raffles.drawn("navidad").await.expect("reads"), first);
+}
+
+#[tokio::test]
+async fn a_draw_that_must_wait_says_for_which_reservations() {
+    let w = World::new().await;
+    let mut ids = Vec::new();
+    for number in 1..=7 {
+        let buyer = person(&format!("buyer-{number}"));
+        ids.push(w.reserve(&buyer, &[number]).await.expect("is free").id);
+    }
+    w.becomes(RaffleStatus::Paused).await.expect("pauses");
+    let why = async || w.raffles.draw(&w.root, "navidad").await.expect_err("is refused").to_string();
+    let (first, two) = (ids[..5].join(", "), ids[..2].join(", "));
+    let open = format!("reservations are open: {first} and 2 more; wait for them, or cancel them");
+    assert_eq!(why().await, format!("raffle navidad is paused: {open}"));
+    for id in &ids[2..] {
+        w.raffles.cancel(&w.root, id).await.expect("is pending");
+    }
+    assert!(why().await.contains(&format!("are open: {two}; wait")), "all of a few");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

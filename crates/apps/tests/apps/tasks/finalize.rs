@@ -1,9 +1,7 @@
 //! T19: each line in its own commit, applied once whatever happens; the stock proves it.
 
-use std::sync::Arc;
-
 use tenure_apps::tasks::{COLLECTION, EditLine, Task};
-use tenure_core::Fact;
+use tenure_core::{Fact, Text};
 
 use super::world::{World, bring, take};
 use crate::common::code;
@@ -106,7 +104,7 @@ async fn t19_racing_finalises_apply_each_line_once() {
     for round in 0..10 {
         let w = World::new();
         let lines: Vec<_> = (0..8).map(|_| bring("bolt", 1)).chain([take("nut", 1)]).collect();
-        let id: Arc<str> = w.processing(lines).await.into();
+        let id: Text = w.processing(lines).await.into();
         let racing: Vec<_> = (0..(2 + round))
             .map(|_| {
                 let (tasks, ana, id) = (w.tasks.clone(), w.ana.clone(), id.clone());
@@ -128,7 +126,7 @@ async fn t19_a_takeover_in_the_middle_stops_it() {
     for _ in 0..10 {
         let w = World::new();
         let lines: Vec<_> = (0..20).map(|_| bring("bolt", 1)).collect();
-        let id: Arc<str> = w.processing(lines).await.into();
+        let id: Text = w.processing(lines).await.into();
         let running = {
             let (tasks, ana, id) = (w.tasks.clone(), w.ana.clone(), id.clone());
             tokio::spawn(async move { tasks.finalize(&ana, &id).await })
@@ -158,7 +156,7 @@ async fn t19_a_takeover_in_the_middle_stops_it() {
 async fn t19_an_older_run_of_the_same_person_stops() {
     for _ in 0..10 {
         let w = World::new();
-        let id: Arc<str> = w.processing((0..30).map(|_| bring("bolt", 1)).collect()).await.into();
+        let id: Text = w.processing((0..30).map(|_| bring("bolt", 1)).collect()).await.into();
         let running = {
             let (tasks, ana, id) = (w.tasks.clone(), w.ana.clone(), id.clone());
             tokio::spawn(async move { tasks.finalize(&ana, &id).await })
@@ -198,7 +196,7 @@ async fn t19_the_lock_may_run_out_before_the_end() {
 async fn t19_a_line_that_comes_in_between_is_not_lost() {
     for _ in 0..10 {
         let w = World::new();
-        let id: Arc<str> = w.processing((0..10).map(|_| bring("bolt", 1)).collect()).await.into();
+        let id: Text = w.processing((0..10).map(|_| bring("bolt", 1)).collect()).await.into();
         let running = {
             let (tasks, ana, id) = (w.tasks.clone(), w.ana.clone(), id.clone());
             tokio::spawn(async move { tasks.finalize(&ana, &id).await })

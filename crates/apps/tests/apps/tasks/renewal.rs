@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tenure_apps::Time;
 use tenure_apps::tasks::{COLLECTION, EditLine};
 use tenure_core::command::NotRenewed;
-use tenure_core::{CollectionKey, Command, Policy, Verb};
+use tenure_core::{CollectionKey, Command, Policy, Text, Verb};
 
 use super::world::{World, bring};
 use crate::common::{START_MS, code};
@@ -132,7 +132,7 @@ async fn t21_the_numbers_come_from_the_policy() {
     policy.phases[0].ttl_ms = 20_000;
     (policy.ttl_ms_min, policy.ttl_ms_max) = (20_000, 20_000);
     (policy.idle_guard_ms, policy.rolling_ms, policy.heartbeat_ms) = (Some(5_000), Some(30_000), 2_000);
-    let verb = Verb::SetPolicy { kind: Arc::from("task"), policy: Arc::new(policy) };
+    let verb = Verb::SetPolicy { kind: Text::from("task"), policy: Arc::new(policy) };
     let command = Command { collection: CollectionKey::policies(), actor: w.root.principal.clone(), verb };
     w.office.engine.execute(command).await.outcome.expect("is a good policy");
     let id = w.processing(Vec::new()).await;
