@@ -25,6 +25,13 @@ let session;
 /** @type {Place | undefined} */
 let place;
 let turn = 0;
+/** How far along the browser's history the address is. */
+let at = Number(history.state?.at ?? 0);
+history.replaceState({ at }, '');
+/** Where the address has to be again: the person is being asked, or stays. @type {number | undefined} */
+let returnTo;
+/** One question at a time. */
+let isAsking = false;
 
 async function whoIsThere() {
   const { subject, role, demo } = await tenure.me();
@@ -33,6 +40,7 @@ async function whoIsThere() {
 }
 
 async function signOut() {
+  if (!await mayLeave()) return;
   // Asked first: where it fails, the page is still the page.
   await tenure.signOut();
   place?.leave();
@@ -43,11 +51,44 @@ async function signOut() {
 
 /** Another page. @param {string} path @param {{replace?: boolean}} [options] */
 function go(path, { replace = false } = {}) {
-  if (replace) history.replaceState(null, '', path);
-  else history.pushState(null, '', path);
+  if (replace) history.replaceState({ at }, '', path);
+  else history.pushState({ at: at += 1 }, '', path);
   if (isWithin()) return;
   scrollTo(0, 0);
   void show();
+}
+
+/** A page that has something to lose asks first. @returns {boolean | Promise<boolean>} */
+function mayLeave() {
+  if (isAsking) return false;
+  const answer = place && !place.isLeft && place.losing ? place.losing() : true;
+  if (typeof answer === 'boolean') return answer;
+  isAsking = true;
+  return answer.finally(() => { isAsking = false; });
+}
+
+/** The browser went back or forth. @param {PopStateEvent} event */
+async function travelled({ state }) {
+  const from = at;
+  at = Number(state?.at ?? from + 1);
+  // Somebody typed a fragment.
+  if (!state) history.replaceState({ at }, '');
+  if (returnTo !== undefined) {
+    if (at === returnTo) returnTo = undefined;
+    else history.go(returnTo - at);
+    return;
+  }
+  if (isWithin()) return;
+  const page = place;
+  const answer = mayLeave();
+  if (answer === true) return void show();
+  // The browser does not ask before it goes: the address is the page's again until the person has answered.
+  const by = at - from;
+  returnTo = from;
+  history.go(-by);
+  if (!await answer || place !== page || !page) return;
+  page.losing = undefined;
+  history.go(by);
 }
 
 /** The page that is there shows this address too: a drawer of it, say. */
@@ -131,15 +172,18 @@ function broken(error) {
 }
 
 // Links stay in the page unless the person wants another tab.
-document.addEventListener('click', (event) => {
+document.addEventListener('click', async (event) => {
   const link = /** @type {Element} */ (event.target).closest?.('a[href]');
   if (!(link instanceof HTMLAnchorElement) || event.defaultPrevented || event.button !== 0) return;
   if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey || link.target || link.hasAttribute('download')) return;
   const url = new URL(link.href);
   if (url.origin !== location.origin || !url.pathname.startsWith('/app/')) return;
-  if (url.pathname === location.pathname && url.hash) return;
   event.preventDefault();
-  go(url.pathname + url.search);
+  // A part of this page: no other address, for that would be another page.
+  if (url.pathname === location.pathname && url.hash) return document.getElementById(url.hash.slice(1))?.focus();
+  const answer = mayLeave();
+  if (answer === true) go(url.pathname + url.search);
+  else if (await answer) go(url.pathname + url.search);
 });
-addEventListener('popstate', () => { if (!isWithin()) void show(); });
+addEventListener('popstate', (event) => { void travelled(event); });
 void show();

@@ -222,3 +222,48 @@ fn cursor_of(value: &Value) -> Option<Cursor> {
     let number = |name: &str| value.get(name).and_then(Value::as_u64);
     Some(Cursor { epoch: number("epoch")?, seq: number("last").or_else(|| number("seq"))? })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// E9: a spoiled stream is told as events and places or passed over, and is gone on from where it was told.
+    #[test]
+    fn e9_what_a_spoiled_stream_tells_is_where_it_is_gone_on_from() {
+        let corpus = [
+            "id: 1-2\nevent: claim_granted\ndata: {\"seq\":2,\"at\":\"2026-01-02T03:04:05Z\",\"type\":\"claim_granted\",\
+             \"collection\":\"lock/a\",\"actor\":{\"id\":\"ana\",\"name\":\"Ana\"},\"claim\":\"lock~a~2\",\"items\":[\"b\"],\
+             \"token\":2}\n\nid: 1-3\nevent: item_put\ndata: {\"seq\":3,\"at\":\"2026-01-02T03:04:05Z\",\
+             \"type\":\"item_put\",\"collection\":\"lock/a\",\"actor\":{\"id\":\"ana\",\"name\":\"Ana\"}}\n\n",
+            "event: resync\ndata: {\"epoch\":2,\"last\":9}\n\nid: 2-9\nevent: snapshot\ndata: {}\n\n",
+            "id: 1-7\nevent: snapshot\ndata: {\"items\":[]}\n\n",
+        ];
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let http = Http::new("http://127.0.0.1:1", "tnr_k", None).expect("a client");
+        let judged = tenure_spoil::spoiled(&corpus.map(|text| text.as_bytes().to_vec()), |bytes| {
+            let Ok(messages) = Parser::default().feed(bytes) else { return Ok(false) };
+            let (sender, mut receiver) = mpsc::channel(1);
+            let at = Since::Cursor(Cursor { epoch: 1, seq: 1 });
+            let (path, retry) = (String::new(), RETRY.0);
+            let mut follow = Follow { http: http.clone(), path, at, sender, retry, is_away: false };
+            let mut has_told = false;
+            for message in messages {
+                let (before, id) = (follow.at, message.id.clone());
+                runtime.block_on(follow.hear(message)).map_err(|()| "somebody listens")?;
+                let place = id.as_deref().and_then(cursor_of_id).map(Since::Cursor);
+                let expected = match receiver.try_recv() {
+                    Ok(Ok(Watched::Event(event))) => place.unwrap_or(Since::Seq(event.seq)),
+                    Ok(Ok(Watched::Resync(cursor))) => Since::Cursor(cursor),
+                    Ok(other) => return Err(format!("it tells {other:?}")),
+                    Err(_) => before,
+                };
+                has_told |= follow.at != before;
+                if follow.at != expected {
+                    return Err(format!("it goes on from {:?}, not from {expected:?}", follow.at));
+                }
+            }
+            Ok(has_told)
+        });
+        assert!(judged.reaches_both(), "{judged:?}");
+    }
+}

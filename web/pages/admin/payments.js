@@ -169,7 +169,7 @@ function allPayments(place) {
     /** @param {string} name */
     function show(name) {
       shown = name;
-      history.replaceState(null, '', name === 'review' ? '/app/admin' : `/app/admin?show=${name}`);
+      history.replaceState(history.state, '', name === 'review' ? '/app/admin' : `/app/admin?show=${name}`);
       draw();
       void trying(null, async () => { await load(); draw(); });
     }

@@ -103,7 +103,7 @@ export default function auditPage(place) {
 
     function changed() {
       const query = new URLSearchParams(wish);
-      history.replaceState(null, '', `${place.path}${query.size ? `?${query}` : ''}`);
+      history.replaceState(history.state, '', `${place.path}${query.size ? `?${query}` : ''}`);
       void search();
     }
 

@@ -93,7 +93,7 @@ export default function claimsPage(place) {
       if (wish.text) next.set('q', wish.text);
       if (wish.column !== 'since') next.set('sort', wish.column);
       if (wish.isTurned) next.set('turned', '');
-      history.replaceState(null, '', `${place.path}${next.size ? `?${next}` : ''}`);
+      history.replaceState(history.state, '', `${place.path}${next.size ? `?${next}` : ''}`);
       draw();
     }
 

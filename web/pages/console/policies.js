@@ -26,7 +26,7 @@ export default function policiesPage(place) {
     /** @param {string} kind */
     function edit(kind) {
       open = kind;
-      history.replaceState(null, '', `${place.path}${kind ? `?kind=${encodeURIComponent(kind)}` : ''}`);
+      history.replaceState(history.state, '', `${place.path}${kind ? `?kind=${encodeURIComponent(kind)}` : ''}`);
       draw();
     }
 

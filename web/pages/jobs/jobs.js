@@ -145,7 +145,7 @@ export default async function jobsPage(place) {
   /** @param {string} which */
   function show(which) {
     shown = which;
-    history.replaceState(null, '', drawer.id ? addressOf(drawer.id) : address());
+    history.replaceState(history.state, '', drawer.id ? addressOf(drawer.id) : address());
     draw();
   }
 

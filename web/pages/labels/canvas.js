@@ -248,25 +248,14 @@ export default async function canvasPage(place) {
     if (saving.unsaved > 0) event.preventDefault();
   }
 
-  /** The same for a link to another page. @param {MouseEvent} event */
-  async function leaving(event) {
-    const link = /** @type {Element} */ (event.target).closest?.('a[href]');
-    if (saving.unsaved === 0 || !(link instanceof HTMLAnchorElement) || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    event.preventDefault();
-    const { pathname, search } = new URL(link.href);
-    const answer = await ask({
-      title: t('labels.leave.title'), body: [t('labels.unsaved', { n: saving.unsaved }), t('labels.leave.text')], answers: [{ label: t('labels.leave'), value: 'yes', kind: 'danger' }],
-    });
-    if (answer && !place.isLeft) place.go(pathname + search);
-  }
-
+  place.losing = () => saving.unsaved === 0 || ask({
+    title: t('labels.leave.title'), body: [t('labels.unsaved', { n: saving.unsaved }), t('labels.leave.text')], answers: [{ label: t('labels.leave'), value: 'yes', kind: 'danger' }],
+  }).then(Boolean);
   addEventListener('keydown', shortcuts);
   addEventListener('beforeunload', unloading);
-  document.addEventListener('click', leaving, true);
   place.onLeave(() => {
     removeEventListener('keydown', shortcuts);
     removeEventListener('beforeunload', unloading);
-    document.removeEventListener('click', leaving, true);
     stage.close();
   });
   place.onLanguage(draw);

@@ -77,7 +77,7 @@ export default async function imagesPage(place) {
     chips.hidden = images.length === 0;
     keyed(chips, kinds, (one) => `status ${one}`, (one) => h('button', { class: 'chip', type: 'button', onclick: () => {
       status = one;
-      history.replaceState(null, '', `${place.path}${one && `?status=${one}`}`);
+      history.replaceState(history.state, '', `${place.path}${one && `?status=${one}`}`);
       draw();
     } }), (chip, one) => {
       set(chip, 'aria-pressed', String(one === status));

@@ -19,6 +19,11 @@ export class Place {
    * @type {((path: string, query: URLSearchParams) => boolean) | undefined}
    */
   stays;
+  /**
+   * Something would be lost: does the person leave all the same?
+   * @type {(() => boolean | Promise<boolean>) | undefined}
+   */
+  losing;
 
   /**
    * @param {object} given

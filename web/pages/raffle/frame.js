@@ -1,10 +1,10 @@
 // What the buyer's pages share: the way between them, a reservation's numbers, a fact with its name.
 
-import { now, onTick } from '../../elements/clock.js';
+import { now, onTick, URGENT_MS } from '../../elements/clock.js';
 import { formatLeft } from '../../i18n/format.js';
 import { t } from '../../i18n/index.js';
 import { el, fill, h, set, write } from '../lib/dom.js';
-import { padded, URGENT_MS } from './model.js';
+import { padded } from './model.js';
 
 /**
  * @typedef {import('../lib/place.js').Place} Place
@@ -35,7 +35,7 @@ export function facts(rows) {
 }
 
 /**
- * Until when, in a box that stays in view. When it presses, the same box says "Last chance!", so that nothing moves:
+ * Until when, in a box that stays in view. When it presses (R18), the same box says "Last chance!", so that nothing moves:
  * seen every second, said once.
  */
 export class Deadline {

@@ -178,7 +178,15 @@ export class RaffleLive extends Emitter {
       };
       socket.onmessage = ({ data }) => {
         listen(PING_EVERY_MS, probe);
-        const message = JSON.parse(data);
+        let message;
+        try {
+          message = JSON.parse(data);
+        } catch {
+          // A proxy's page or a cut message ends the connection, and not the page.
+          close();
+          ears.closed({});
+          return;
+        }
         if (message.type === 'snapshot') {
           http.clock.note(askedAt, http.own.now(), message.server_time);
           this.#from = { epoch: message.epoch, seq: message.seq };

@@ -65,8 +65,6 @@ export { money } from '../lib/money.js';
 
 /** Numbers of one reservation. Buyers cannot read the policy; the server has the last word. */
 export const PICKS_MAX = 10;
-/** R18: from here on it presses. */
-export const URGENT_MS = 120_000;
 
 /** What the server says of the providers that it comes with, in Spanish; an administrator may say something else. @type {Record<string, Key>} */
 const DESCRIPTIONS = {

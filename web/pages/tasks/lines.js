@@ -99,6 +99,7 @@ export class Lines {
       });
     }
     set(row, 'data-status', line.status);
+    set(row, 'data-fields', line.status !== 'applied' && line.mode);
     set(row, 'aria-busy', this.#saving.has(line.id) && 'true');
     for (const name of FIELDS) this.#drawField(row, line, name, canEdit);
     const [key, kind] = lineStatusOf(line.status);
@@ -120,7 +121,7 @@ export class Lines {
   /** @param {Line} line @param {FieldName} name @param {boolean} canEdit */
   #makeField(line, name, canEdit) {
     const label = h('span', { class: 'above' }, h('span', { class: 'label' }), name === 'count' && h('span', { class: 'stock figures' }));
-    if (!canEdit) return h('div', { class: `f f-${name}`, 'data-field': name }, label, h('span', { class: 'value figures' }), h('span', { class: 'unsaved' }));
+    if (!canEdit) return h('div', { class: `f f-${name}`, 'data-field': name }, label, h('div', { class: 'read' }, h('span', { class: 'value figures' }), h('span', { class: 'unsaved' })));
     const field = name === 'direction'
       ? h('select', { name }, Object.keys(DIRECTIONS).map((value) => h('option', { value })))
       : name === 'count' && line.mode === 'quantity'
@@ -128,7 +129,11 @@ export class Lines {
         : h('input', { name, required: true, autocomplete: 'off', spellcheck: 'false', ...(name === 'product' && { maxlength: 64, pattern: '[A-Za-z0-9._\\-]+' }) });
     const current = () => this.#lines.find(({ id }) => id === line.id) ?? line;
     field.addEventListener('input', () => this.#type(current(), name, field.value));
-    field.addEventListener('change', () => { if (field.reportValidity()) void this.#save(current(), name); });
+    field.addEventListener('change', () => {
+      // A field that is taken away says so too; what stands in it is half typed.
+      const isGoing = !this.#isEditable || current().status === 'applied';
+      if (!isGoing && field.reportValidity()) void this.#save(current(), name);
+    });
     field.addEventListener('keydown', (event) => {
       if (/** @type {KeyboardEvent} */ (event).key !== 'Escape') return;
       this.#drafts.get(line.id)?.delete(name);

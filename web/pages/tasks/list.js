@@ -70,7 +70,7 @@ export default async function tasksPage(place) {
   /** @param {string} which */
   function show(which) {
     shown = which;
-    history.replaceState(null, '', which === 'open' ? '/app/tasks' : `/app/tasks?show=${which}`);
+    history.replaceState(history.state, '', which === 'open' ? '/app/tasks' : `/app/tasks?show=${which}`);
     draw();
   }
 

@@ -26,6 +26,8 @@ import { appliedOf, canManage, COLLECTION, isClaimable, isOver, lockLook, status
 const LOOK_EVERY_MS = 10_000;
 /** A help, not more: a very large stock is shown in part. */
 const STOCK_PAGES_MAX = 5;
+/** As in tasks.css. */
+const PHONE = '(max-width: 45rem)';
 
 /** @param {Place} place */
 export default async function taskPage(place) {
@@ -73,7 +75,7 @@ class TaskPage {
     this.badge = el('tenure-lock');
     this.life = h('time', { class: 'soft small-text figures' });
     this.why = h('p', { class: 'soft' });
-    this.banner = el('tenure-banner', { class: 'sticky' });
+    this.banner = el('tenure-banner');
     this.forceRelease = this.#button('button', (button) => this.#forceRelease(button));
     this.forceClaim = this.#button('button danger', (button) => this.#forceClaim(button));
     this.outcome = h('div', { class: 'outcome', role: 'status' });
@@ -88,10 +90,18 @@ class TaskPage {
     this.cancel = this.#button('button quiet', (button) => this.#cancel(button));
     this.foot = h('div', { class: 'foot', role: 'group' }, this.summary, h('span', { class: 'gap' }), this.cancel, this.leaveButton, this.finalize, this.ready, this.process);
     this.banner.append(this.forceRelease, this.forceClaim);
+    this.phone = matchMedia(PHONE);
     this.element = h('section', { class: 'stack task' },
       h('header', { class: 'stack task-head' }, this.back, this.heading, h('div', { class: 'row' }, this.tag, this.badge, this.life), this.why),
-      this.banner, this.outcome, this.lines.element, this.none, this.adding.element, this.foot);
+      this.outcome, this.lines.element, this.none, this.adding.element, this.foot);
+    this.#putBanner();
     this.#listen();
+  }
+
+  /** Above the lines; on a phone, where it takes more room the more there is to say, at the foot: the lines stay. */
+  #putBanner() {
+    if (this.phone.matches) this.foot.prepend(this.banner);
+    else this.outcome.before(this.banner);
   }
 
   async begin() {
@@ -111,7 +121,15 @@ class TaskPage {
     place.every(LOOK_EVERY_MS, () => { if (this.#task?.lock.state === 'locked' && !this.#claim) this.refresh(); });
     keepAgo(place, this.element);
     place.onLanguage(() => this.draw());
-    place.onLeave(() => this.#goAway());
+    const turned = () => {
+      this.#putBanner();
+      this.draw();
+    };
+    this.phone.addEventListener('change', turned);
+    place.onLeave(() => {
+      this.phone.removeEventListener('change', turned);
+      this.#goAway();
+    });
     const isWanted = wanted.id === this.id;
     wanted.id = undefined;
     if (isWanted && this.mayManage && isClaimable(this.task)) void this.#process(this.process);
@@ -180,10 +198,8 @@ class TaskPage {
   /** @param {Claim} claim @param {Lost} lost */
   #lose(claim, lost) {
     if (this.#claim !== claim) return;
-    this.#let(claim);
     if (!this.#isEnding) this.#lost = lost;
-    this.refresh();
-    this.draw();
+    this.#let(claim);
   }
 
   /** It is ours no more. @param {Claim} claim */
@@ -364,6 +380,11 @@ class TaskPage {
   draw() {
     if (this.place.isLeft) return;
     const { task, mode } = this;
+    // Whoever worked on it a moment ago finds everything where it was.
+    const isRoomKept = mode === 'lost' || mode === 'uncertain';
+    if (!isRoomKept) this.element.style.minBlockSize = '';
+    else if (!this.element.style.minBlockSize) this.element.style.minBlockSize = `${this.element.offsetHeight}px`;
+    this.lines.element.classList.toggle('room-kept', isRoomKept);
     this.place.title(task.title);
     set(this.element, 'data-mode', mode);
     write(this.back, t('task.back'));
@@ -460,7 +481,8 @@ class TaskPage {
     this.finalize.disabled = task.lines.length === 0;
     this.leaveButton.hidden = !isMine;
     this.cancel.hidden = !this.mayManage || isOver(task) || !(isDraft || isMine || canBegin);
-    this.foot.hidden = [this.process, this.ready, this.finalize, this.leaveButton, this.cancel].every(({ hidden }) => hidden);
+    const isSaid = this.phone.matches && this.banner.getAttribute('state') !== 'none';
+    this.foot.hidden = !isSaid && [this.process, this.ready, this.finalize, this.leaveButton, this.cancel].every(({ hidden }) => hidden);
     write(this.process, mode === 'elsewhere' ? t('task.continue') : t('task.process'));
     write(this.ready, t('task.ready'));
     write(this.finalize, t('task.finalize'));

@@ -16,12 +16,15 @@
 // One may act in `held` and `idle`, before the safe deadline. `checking` lasts a second at most: what a person
 // sees need not change for it.
 
-import { Backoff, jittered } from './backoff.js';
+import { Backoff } from './backoff.js';
 import { safeDeadline } from './clock.js';
 import { Emitter } from './emitter.js';
 import { NotHeld, Refused } from './errors.js';
-import { part, unique } from './http.js';
+import { part } from './http.js';
+import { Line } from './line.js';
+import { isLoss, lostBecause, lostBy } from './losses.js';
 import { ENDS } from './rows.js';
+import { Alarms, beatMs, heartbeatOf, lookMs, tryMs } from './schedule.js';
 
 /**
  * @typedef {import('./errors.js').Person} Person
@@ -30,15 +33,8 @@ import { ENDS } from './rows.js';
  *
  * @typedef {'held' | 'idle' | 'checking' | 'uncertain' | 'lost' | 'ended'} ClaimState
  *
- * @typedef {'released' | 'completed' | 'expired' | 'idle' | 'max_hold' | 'cancelled' | 'force_released'
- *   | 'taken_over' | 'not_holder' | 'stale_token' | 'not_found' | 'forbidden'} LostReason
- *
- * @typedef {object} Lost
- * @property {LostReason} reason
- * @property {Person | null} holder Who has it now, as far as is known.
- * @property {Person | null} by Who ended it.
- * @property {string | null} note Their words.
- * @property {string | null} endedAt
+ * @typedef {import('./losses.js').Lost} Lost
+ * @typedef {import('./losses.js').LostReason} LostReason
  *
  * @typedef {object} ClaimOptions
  * @property {number} [heartbeatMs] How often to renew; a third of the time that is granted if not said.
@@ -47,7 +43,7 @@ import { ENDS } from './rows.js';
  * @property {boolean} [releaseOnLeave] Let go when the page is left; true if not said.
  *
  * @typedef {object} Around What a claim needs of the world.
- * @property {Pick<import('./http.js').Http, 'ask' | 'beacon'>} http
+ * @property {import('./line.js').Talks} http
  * @property {{now: () => number, onJump?: Set<(ms: number) => void>}} own
  * @property {import('./clock.js').ServerClock} clock
  * @property {import('./clock.js').Timers} timers
@@ -58,15 +54,8 @@ import { ENDS } from './rows.js';
  * @property {() => number} [random]
  */
 
-/** Refusals of a heartbeat after which it is not ours. Any other is not about the claim. */
-const LOSSES = new Set(['lost', 'not_holder', 'stale_token', 'not_found', 'forbidden']);
 /** A check that takes longer than this is shown. */
 const CHECK_SHOWN_AFTER_MS = 1_000;
-/** A fixed deadline is looked at this long before it, so that nothing flickers at the turn of a phase. */
-const LOOK_AHEAD_MS = 1_500;
-/** The time for one try; a shorter one where the deadline is near. */
-const BEAT_MAX_MS = 10_000;
-const BEAT_MIN_MS = 1_000;
 
 /**
  * @extends {Emitter<{
@@ -89,11 +78,11 @@ export class Claim extends Emitter {
   /** Nobody here follows it any more: whatever is still answered changes nothing. */ #isClosed = false;
   /** How the stream said it ended meanwhile. @type {TenureEvent | undefined} */ #endedBy;
   /** @type {Promise<void> | undefined} */ #beating;
-  /** The last amendment under way, or done. @type {Promise<unknown>} */ #amending = Promise.resolve();
   /** How many advances are under way: to phases that may end sooner. */ #advances = 0;
   /** Grows when an answer that was asked for before cannot be counted on any more. */ #age = 0;
-  /** @type {Record<string, unknown>} */ #timers = {};
   /** @type {(() => void)[]} */ #stops = [];
+  /** @type {Alarms} */ #alarms;
+  /** @type {Line} */ #line;
 
   /**
    * @param {ClaimRow} row As the server granted it.
@@ -109,7 +98,9 @@ export class Claim extends Emitter {
     /** @type {Lost | undefined} */
     this.lost = undefined;
     this.backoff = new Backoff({ firstMs: 500, maxMs: 5_000, random: around.random });
-    this.heartbeatMs = options.heartbeatMs ?? Math.max(1_000, (row.expires_in_ms ?? 30_000) / 3);
+    this.heartbeatMs = options.heartbeatMs ?? heartbeatOf(row.expires_in_ms);
+    this.#alarms = new Alarms(around.timers);
+    this.#line = new Line(around.http, row.id);
     this.#lastBeatAt = sentAt;
     this.#grant(sentAt, row.expires_in_ms ?? 0);
     this.#listen();
@@ -118,7 +109,7 @@ export class Claim extends Emitter {
     this.#plan();
     around.tabs.use(this.id, row.expires_in_ms ?? 0);
     // Later, so that whoever waited for the claim can listen first.
-    this.#set('first', 0, () => { if (this.#state === 'held') this.emit('held', { expiresAt: this.expiresAt }); });
+    this.#alarms.set('first', 0, () => { if (this.#state === 'held') this.emit('held', { expiresAt: this.expiresAt }); });
   }
 
   get id() { return this.row.id; }
@@ -204,13 +195,9 @@ export class Claim extends Emitter {
     if (this.#isClosed) return;
     this.#isClosed = true;
     for (const stop of this.#stops.splice(0)) stop();
-    for (const name of Object.keys(this.#timers)) this.#unset(name);
+    this.#alarms.close();
     this.around.tabs.leave(this.id);
     this.emit('closed', {});
-  }
-
-  #path(verb = '') {
-    return `/v1/claims/${part(this.id)}${verb}`;
   }
 
   // ---- what the world tells -------------------------------------------------------------------------------
@@ -280,13 +267,13 @@ export class Claim extends Emitter {
   /** The page is going away. */
   #leave() {
     if (this.isOver || this.options.releaseOnLeave === false) return;
-    const { tabs, http } = this.around;
+    const { tabs } = this.around;
     const isShared = tabs.isUsedElsewhere(this.id);
     tabs.leave(this.id);
-    if (!isShared) http.beacon('DELETE', this.#path());
+    if (!isShared) this.#line.drop();
     // Should the page come back out of the browser's cache, it must ask first.
     this.#enter('checking');
-    this.#unset('beat');
+    this.#alarms.unset('beat');
   }
 
   // ---- keeping it -----------------------------------------------------------------------------------------
@@ -303,7 +290,7 @@ export class Claim extends Emitter {
     this.#age += 1;
     if (this.#state === 'uncertain') return;
     this.#enter('checking');
-    this.#set('shown', CHECK_SHOWN_AFTER_MS, () => this.#doubt('check'));
+    this.#alarms.set('shown', CHECK_SHOWN_AFTER_MS, () => this.#doubt('check'));
   }
 
   /** One at a time: the answer that comes last must be the newest. */
@@ -317,16 +304,13 @@ export class Claim extends Emitter {
 
   /** @returns {Promise<void>} */
   async #send() {
-    const { http, own, activity, tabs } = this.around;
-    const left = this.#safeAt - own.now();
-    const timeoutMs = left > 0 ? Math.min(BEAT_MAX_MS, Math.max(BEAT_MIN_MS, left / 2)) : BEAT_MAX_MS;
+    const { own, activity, tabs } = this.around;
+    const timeoutMs = tryMs(this.#safeAt - own.now());
     const idle = activity ? { idle_ms: activity.idleMs() } : {};
     this.#lastBeatAt = own.now();
     const age = this.#age;
     try {
-      const { body, sentAt } = await http.ask('POST', this.#path('/heartbeat'), {
-        body: { token: this.token, ...idle }, timeoutMs,
-      });
+      const { body, sentAt } = await this.#line.heartbeat({ token: this.token, ...idle }, timeoutMs);
       if (this.isOver || this.#isClosed) return;
       this.#isFailing = false;
       // The answer to the advance says more, whichever of the two the server gave first.
@@ -351,11 +335,10 @@ export class Claim extends Emitter {
     if (own.now() >= this.#safeAt) {
       // It ends this very moment: how, the next answer tells.
       this.#enter('checking');
-      return this.#set('again', Math.max(leftMs + 50, 300), () => this.#beat());
+      return this.#alarms.set('again', Math.max(leftMs + 50, 300), () => this.#beat());
     }
     this.backoff.reset();
-    this.#unset('again');
-    this.#unset('shown');
+    this.#alarms.unset('again', 'shown');
     const why = reason === 'idle' ? 'inactive' : reason === 'max_hold' ? 'max_hold' : undefined;
     if (why) return this.#rest(why);
     if (this.#enter('held')) this.emit('held', { expiresAt: this.expiresAt });
@@ -364,11 +347,11 @@ export class Claim extends Emitter {
   /** @param {unknown} error */
   #unanswered(error) {
     if (this.#isEnding) return;
-    if (error instanceof Refused && LOSSES.has(error.code)) return this.#lose(lostBecause(error));
+    if (isLoss(error)) return this.#lose(lostBecause(error));
     this.#isFailing = true;
     if (this.#state === 'checking') this.#doubt('check');
     const named = error instanceof Refused ? (error.retryAfterMs ?? 0) : 0;
-    this.#set('again', Math.max(named, this.backoff.next()), () => { if (this.#maySend()) this.#beat(); });
+    this.#alarms.set('again', Math.max(named, this.backoff.next()), () => { if (this.#maySend()) this.#beat(); });
   }
 
   /** @param {'inactive' | 'max_hold'} why */
@@ -395,25 +378,22 @@ export class Claim extends Emitter {
     if (this.#isClosed) return;
     const { own, page, activity, random = Math.random } = this.around;
     const now = own.now();
-    this.#unset('beat');
-    this.#unset('guard');
-    this.#unset('deadline');
+    this.#alarms.unset('beat', 'guard', 'deadline');
     // In doubt, the next try has a timer of its own.
     if (this.#state !== 'held' && this.#state !== 'idle') return;
-    this.#set('deadline', this.#safeAt - now, () => this.#due());
+    this.#alarms.set('deadline', this.#safeAt - now, () => this.#due());
     if (!this.#renews) {
-      const early = this.#safeAt - LOOK_AHEAD_MS;
-      if (early > now) this.#set('beat', early - now, () => { if (this.#maySend()) this.#beat(); });
+      const inMs = lookMs(this.#safeAt - now);
+      if (inMs !== undefined) this.#alarms.set('beat', inMs, () => { if (this.#maySend()) this.#beat(); });
       return;
     }
     if (!page.isVisible || this.#toldIdle) return;
     const guard = this.options.idleGuardMs;
     if (guard !== undefined && activity) {
       if (activity.idleMs() >= guard) return this.#rest('inactive');
-      this.#set('guard', guard - activity.idleMs(), () => this.#plan());
+      this.#alarms.set('guard', guard - activity.idleMs(), () => this.#plan());
     }
-    const next = Math.max(0, this.#lastBeatAt + jittered(this.heartbeatMs, random) - now);
-    this.#set('beat', next, () => this.#beat());
+    this.#alarms.set('beat', beatMs(now - this.#lastBeatAt, this.heartbeatMs, random), () => this.#beat());
   }
 
   /** The safe deadline has come. */
@@ -421,7 +401,7 @@ export class Claim extends Emitter {
     const { own } = this.around;
     if (this.isOver) return;
     // Timers may be early, and the deadline may have moved.
-    if (own.now() < this.#safeAt) return this.#set('deadline', this.#safeAt - own.now(), () => this.#due());
+    if (own.now() < this.#safeAt) return this.#alarms.set('deadline', this.#safeAt - own.now(), () => this.#due());
     if (!this.#maySend()) return this.#doubt('deadline');
     if (!this.#isFailing) return this.#verify();
     this.#doubt('deadline');
@@ -455,11 +435,11 @@ export class Claim extends Emitter {
     // The stream may be quicker than the answer; what ends by our own will is not lost.
     this.#isEnding = true;
     try {
-      const answer = await this.#ask(method, verb, body);
+      const answer = await this.#line.ask(method, verb, body);
       this.row = answer.body ?? this.row;
     } catch (error) {
       this.#isEnding = false;
-      if (error instanceof Refused && LOSSES.has(error.code)) this.#lose(lostBecause(error));
+      if (isLoss(error)) this.#lose(lostBecause(error));
       else if (this.#endedBy) this.#lose(lostBy(this.#endedBy));
       throw error;
     }
@@ -476,41 +456,19 @@ export class Claim extends Emitter {
    * @returns {Promise<ClaimRow>}
    */
   #amend(method, verb, body) {
-    // One at a time: the answer that comes last must be the newest.
-    const amended = this.#amending.then(() => this.#amendNow(method, verb, body));
-    this.#amending = amended.catch(() => {});
-    return amended;
-  }
-
-  /**
-   * @param {string} method
-   * @param {string} verb
-   * @param {object} [body]
-   * @returns {Promise<ClaimRow>}
-   */
-  async #amendNow(method, verb, body) {
-    try {
-      const { body: row, sentAt } = await this.#ask(method, verb, body);
-      this.#age += 1;
-      this.row = row;
-      this.#grant(sentAt, row.expires_in_ms);
-      this.#plan();
-      return row;
-    } catch (error) {
-      if (error instanceof Refused && error.code === 'lost') this.#lose(lostBecause(error));
-      throw error;
-    }
-  }
-
-  /**
-   * @param {string} method
-   * @param {string} verb
-   * @param {object} [body]
-   */
-  #ask(method, verb, body) {
-    // Repeating it is safe: by its key, or because letting go twice is letting go.
-    const key = method === 'POST' ? { idempotencyKey: unique() } : {};
-    return this.around.http.ask(method, this.#path(verb), { body, tries: 3, ...key });
+    return this.#line.inTurn(async () => {
+      try {
+        const { body: row, sentAt } = await this.#line.ask(method, verb, body);
+        this.#age += 1;
+        this.row = row;
+        this.#grant(sentAt, row.expires_in_ms);
+        this.#plan();
+        return row;
+      } catch (error) {
+        if (error instanceof Refused && error.code === 'lost') this.#lose(lostBecause(error));
+        throw error;
+      }
+    });
   }
 
   /** @param {ClaimState} state */
@@ -520,40 +478,4 @@ export class Claim extends Emitter {
     this.emit('change', { state });
     return true;
   }
-
-  /**
-   * @param {string} name
-   * @param {number} ms
-   * @param {() => void} run
-   */
-  #set(name, ms, run) {
-    if (this.#isClosed) return;
-    this.#unset(name);
-    this.#timers[name] = this.around.timers.set(run, Math.max(0, ms));
-  }
-
-  /** @param {string} name */
-  #unset(name) {
-    this.around.timers.clear(this.#timers[name]);
-    delete this.#timers[name];
-  }
-}
-
-/** @param {TenureEvent} event @returns {Lost} */
-function lostBy(event) {
-  const isForced = event.type === 'LOCK_FORCE_RELEASE';
-  const reason = isForced ? 'force_released' : event.reason;
-  return {
-    reason, by: event.actor, endedAt: event.ended_at ?? event.at,
-    // Only a takeover has its successor in the same breath: the one who took over.
-    holder: reason === 'taken_over' ? event.actor : null,
-    note: (isForced ? event.reason : event.note) ?? null,
-  };
-}
-
-/** @param {Refused} refused @returns {Lost} */
-function lostBecause({ code, problem }) {
-  const reason = /** @type {LostReason} */ (code === 'lost' ? problem.reason : code);
-  const holder = /** @type {Person | null} */ (problem.holder ?? null);
-  return { reason, holder, by: null, note: null, endedAt: /** @type {string | null} */ (problem.ended_at ?? null) };
 }

@@ -208,8 +208,10 @@ export class Rows {
     /** @type {string[]} */
     const touched = [];
     for (const claim of [...this.claims.values()]) {
-      const expires_at = new Date(Date.parse(claim.expires_at) + event.shift_ms).toISOString();
-      this.#replace({ ...claim, expires_at });
+      const moved = new Date(Date.parse(claim.expires_at) + event.shift_ms);
+      // A deadline that is no time stays what it was.
+      if (Number.isNaN(moved.getTime())) continue;
+      this.#replace({ ...claim, expires_at: moved.toISOString() });
       touched.push(...claim.items);
     }
     return touched;

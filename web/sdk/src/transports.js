@@ -4,6 +4,7 @@
 
 import { Refused } from './errors.js';
 import { collectionPath } from './http.js';
+import { eventOf, nextOf, pageOf, snapshotOf } from './said.js';
 
 /**
  * @typedef {import('./stream.js').Opener} Opener
@@ -63,7 +64,13 @@ export function socketWay(http, collection, Socket) {
     };
     socket.onmessage = ({ data }) => {
       listen(PING_EVERY_MS, probe);
-      const message = JSON.parse(data);
+      let message;
+      try {
+        message = messageOf(data);
+      } catch {
+        // What cannot be read is not passed over: an event may be missing by it.
+        return fail();
+      }
       if (message.type === 'snapshot') {
         http.clock.note(askedAt, http.own.now(), message.server_time);
         ears.snapshot(message);
@@ -108,12 +115,15 @@ export function sseWay(http, collection) {
         listen();
         const { name, id, data } = block;
         if (name === 'snapshot') {
-          const snapshot = JSON.parse(data);
+          const snapshot = snapshotOf(JSON.parse(data));
           http.clock.note(askedAt, http.own.now(), snapshot.server_time);
           ears.snapshot(snapshot);
         } else if (name === 'resync') ears.resync();
         else if (name === undefined) ears.alive();
-        else ears.event(JSON.parse(data), Number(id?.split('-')[0]));
+        else {
+          const epoch = Number(id?.split('-')[0]);
+          ears.event(eventOf(JSON.parse(data), epoch), epoch);
+        }
       }
       // The server ends a stream when it stops, to be resumed.
       return { soon: true };
@@ -153,13 +163,14 @@ export function pollWay(http, collection, { everyMs, isVisible }) {
       }
       for (;;) {
         const url = `${path}/events${query(cursor)}&limit=${PAGE_MAX}`;
-        /** @type {any} */
-        const body = (await http.ask('GET', url, { signal: stop.signal })).body;
+        const page = pageOf((await http.ask('GET', url, { signal: stop.signal })).body);
         if (stop.signal.aborted) return;
-        for (const event of body.events) ears.event(event, body.epoch);
+        for (const event of page.events) ears.event(eventOf(event, page.epoch), page.epoch);
         if (stop.signal.aborted) return;
-        cursor = { epoch: body.epoch, seq: body.last };
-        if (body.last >= body.newest) return ears.alive();
+        // Whoever says that there is more and does not say what is asked again later, and not at once.
+        const isAll = page.last >= page.newest || page.last <= cursor.seq;
+        cursor = { epoch: page.epoch, seq: page.last };
+        if (isAll) return ears.alive();
       }
     };
     const round = async () => {
@@ -207,13 +218,26 @@ async function readSnapshot(http, path, signal) {
     const from = after === null ? '' : `&after=${encodeURIComponent(after)}`;
     /** @type {any} */
     const page = (await http.ask('GET', `${path}/items?limit=${PAGE_MAX}${from}`, { signal })).body;
+    const next = nextOf(page, after);
     for (const { claim, server_time: _, ...item } of page.items) {
       items.push(item);
       if (claim) claims.set(claim.id, claim);
     }
-    after = page.next;
+    after = next;
   } while (after !== null);
-  return { epoch: head.epoch, seq: head.seq, items, claims: [...claims.values()] };
+  return snapshotOf({ epoch: head.epoch, seq: head.seq, items, claims: [...claims.values()] });
+}
+
+/**
+ * A message of a socket. Of a type that a newer server may have nothing is known but that.
+ * @param {string} data
+ * @returns {any}
+ */
+function messageOf(data) {
+  const message = JSON.parse(data);
+  if (message.type === 'snapshot') snapshotOf(message);
+  if (message.type === 'event') eventOf(message.event, message.epoch);
+  return message;
 }
 
 /** @param {Cursor | undefined} cursor */

@@ -252,6 +252,53 @@ journey('l07 what is drawn while the network is cut is seen, and saved when it i
   assert.equal((await annotations(ana.api, image.id)).length, 2);
 });
 
+journey('whoever goes back, signs out or follows a link is asked about outlines that are not saved', async ({ person }) => {
+  const ana = await person('ana');
+  ana.expect(/ERR_INTERNET_DISCONNECTED|WebSocket|410|409/);
+  const image = await newImage(ana.api, 'back.png');
+  const page = await ana.open('/app/labels');
+  await page.locator('a[href$="/labels/demo"]').first().click();
+  await page.locator(`a[href$="${image.id}"]`).click();
+  await page.locator('.canvas-head tenure-lock[state=mine]').waitFor();
+  const here = page.url();
+  await ana.context.setOffline(true);
+  await page.getByRole('button', { name: 'Box' }).click();
+  await drag(page, [100, 100], [200, 180]);
+  await page.getByText('1 outline is not saved.').waitFor();
+  /** @param {string} answer */
+  const answer = (answer) => page.locator('dialog', { hasText: 'Leave without saving?' }).getByRole('button', { name: answer }).click();
+  const ways = {
+    back: () => page.evaluate(() => history.back()),
+    'far back': () => page.evaluate(() => history.go(-2)),
+    link: () => page.getByRole('link', { name: 'Tasks' }).click(),
+    'sign out': () => page.getByRole('button', { name: 'Sign out' }).click(),
+  };
+  for (const [name, leave] of Object.entries(ways)) {
+    await leave();
+    await answer('Cancel');
+    assert.equal(page.url(), here, `${name}: the address is the page's`);
+    await page.locator('.shape.unsaved').waitFor();
+  }
+  // Who insists meanwhile is asked once.
+  await page.evaluate(() => history.back());
+  await page.locator('dialog').waitFor();
+  await page.evaluate(() => history.back());
+  await eventually(() => page.url() === here, { what: 'the address' });
+  assert.equal(await page.locator('dialog').count(), 1);
+  await answer('Leave');
+  await eventually(() => page.url().endsWith('/app/labels/demo'), { what: 'the list’s address' });
+  await page.locator('.canvas-page').waitFor({ state: 'detached' });
+  await ana.context.setOffline(false);
+  // The way there is as long as it was.
+  await page.evaluate(() => history.forward());
+  await page.locator('.canvas-head').waitFor();
+  assert.equal(page.url(), here);
+  assert.equal(await page.locator('.shape').count(), 0);
+  // With nothing to lose nobody is asked.
+  await page.evaluate(() => history.go(-2));
+  await page.getByLabel('Name of a new project').waitFor();
+});
+
 journey('two tabs of one person share the lock; closing one keeps it', async ({ person }) => {
   const [ana, bruno] = [await person('ana'), await person('bruno')];
   const image = await newImage(ana.api, 'tabs.png');

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 
 import { DESK, LANGUAGES, PHONE, axeIn, fits, journey } from './helper.js';
-import { mode, pathOf, readyTask } from './tasks.js';
+import { mode, pathOf, readyTask, tops } from './tasks.js';
 
 for (const language of LANGUAGES) {
   journey(`t24_every_page_in_${language}`, async ({ person }) => {
@@ -44,6 +44,7 @@ for (const language of LANGUAGES) {
       await mode(page, 'mine');
       const other = await bruno.open(pathOf(id));
       await mode(other, 'other');
+      const before = await tops(page);
       await page.locator('tenure-banner[state=idle]').waitFor();
       await axeIn(page, language);
       await fits(page);
@@ -52,6 +53,7 @@ for (const language of LANGUAGES) {
       await page.evaluate(() => { dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true })); });
       await mode(page, 'uncertain');
       assert.equal(await page.locator('.line input').count(), 0, 'read-only until we know');
+      assert.deepEqual(await tops(page), before, 'nothing moves');
       await axeIn(page, language);
       await fits(page);
       await ana.context.setOffline(false);

@@ -12,3 +12,6 @@ export const pathOf = (id) => `/app/tasks/${id}`;
 
 /** Whose it is, as the page sees it. @param {import('playwright-core').Page} page @param {string} wanted */
 export const mode = (page, wanted) => page.locator(`.task[data-mode=${wanted}]`).waitFor();
+
+/** Where each line stands on the screen. @param {import('playwright-core').Page} page */
+export const tops = (page) => page.locator('.line').evaluateAll((lines) => lines.map((line) => Math.round(line.getBoundingClientRect().top)));

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 
-import { axe, eventually, journey } from './helper.js';
-import { mode, pathOf, readyTask } from './tasks.js';
+import { axe, DESK, eventually, journey, PHONE } from './helper.js';
+import { mode, pathOf, readyTask, tops } from './tasks.js';
 
 // Times are short where one has to run out, but not so short that a busy machine misses what happens in between.
 
@@ -90,25 +90,42 @@ journey('t10_heartbeats_alone_do_not_keep_it_for_ever_but_an_action_does', async
   await page.locator('tenure-banner[state=mine]').waitFor();
 });
 
-journey('t12_how_long_it_is_mine_stays_in_view_and_nothing_moves_when_it_is_lost', async ({ person, admin }) => {
-  const ana = await person('ana');
-  const lines = Array.from({ length: 12 }, (_, n) => ({ product: `p-${n}`, mode: 'quantity', quantity: 5, direction: 'in' }));
-  const { id } = await ana.api.ask('POST', '/tasks', { title: 'Long', lines });
-  await ana.api.ask('POST', `/tasks/${id}/ready`, {});
-  const page = await ana.open(pathOf(id));
-  await press(page, 'Process');
-  await mode(page, 'mine');
-  const banner = page.locator('tenure-banner[state=mine]');
-  await banner.getByText(/^You, since \d\d:\d\d · 2:\d\d left$/).waitFor();
-  const top = async () => (await page.locator('.lines').boundingBox())?.y ?? 0;
-  const before = await top();
-  await page.evaluate(() => scrollTo(0, 600));
-  assert.ok(((await banner.boundingBox())?.y ?? -1) > 0, 'in view');
-  await page.evaluate(() => scrollTo(0, 0));
-  await admin.ask('POST', `/v1/collections/task/inventory/items/${id}/force-release`, { reason: 'lunch' });
-  await mode(page, 'lost');
-  assert.ok(Math.abs(await top() - before) <= 2, `${before} → ${await top()}`);
-});
+for (const [where, viewport] of /** @type {const} */ ([['desk', DESK], ['phone', PHONE]])) {
+  journey(`t12_on_a_${where}_how_long_it_is_mine_stays_in_view_and_nothing_moves_when_it_is_lost`, async ({ person, admin }) => {
+    const [ana, bruno] = await Promise.all([person('ana', { viewport }), person('bruno')]);
+    const lines = Array.from({ length: 12 }, (_, n) => (n === 1 ? { product: `s-${n}`, mode: 'serialized', serials: ['S-1'], direction: 'in' } : { product: `p-${n}`, mode: 'quantity', quantity: 5, direction: 'in' }));
+    const { id } = await ana.api.ask('POST', '/tasks', { title: 'Long', lines });
+    await ana.api.ask('POST', `/tasks/${id}/ready`, {});
+    const page = await ana.open(pathOf(id));
+    await press(page, 'Process');
+    await mode(page, 'mine');
+    const banner = page.locator('tenure-banner[state=mine]');
+    await banner.getByText(/^You, since \d\d:\d\d · 2:\d\d left$/).waitFor();
+    const before = await tops(page);
+    await page.evaluate(() => scrollTo(0, 600));
+    const box = await banner.boundingBox();
+    assert.ok(box && box.y > 0 && box.y + box.height <= viewport.height, 'in view');
+    await page.evaluate(() => scrollTo(0, 0));
+    await bruno.api.ask('POST', `/tasks/${id}/request-release`, { message: 'two minutes?' });
+    await page.locator('tenure-banner[state=nudged]').waitFor();
+    assert.deepEqual(await tops(page), before, 'asked for');
+    // What is typed and not saved stands below what is.
+    await quantity(page).fill('7');
+    await admin.ask('POST', `/v1/collections/task/inventory/items/${id}/force-release`, { reason: 'lunch' });
+    await mode(page, 'lost');
+    await page.getByText('not saved: 7').waitFor();
+    assert.deepEqual(await tops(page), before, 'lost');
+    // Nor for whoever is at its end.
+    await press(page, 'Retry claim');
+    await mode(page, 'mine');
+    await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
+    const end = await tops(page);
+    await admin.ask('POST', `/v1/collections/task/inventory/items/${id}/force-release`, { reason: 'lunch' });
+    await mode(page, 'lost');
+    assert.deepEqual(await tops(page), end, 'at the end');
+    await axe(page);
+  });
+}
 
 journey('what_is_not_there_leads_to_the_list', async ({ person }) => {
   const ana = await person('ana');
@@ -265,6 +282,21 @@ journey('t14_going_to_another_page_lets_go_and_back_comes_back', async ({ person
   await mode(page, 'free');
   await page.goBack();
   await page.getByRole('heading', { name: 'Tasks' }).waitFor();
+});
+
+journey('the_way_past_the_bar_by_keyboard_keeps_the_lock', async ({ person }) => {
+  const ana = await person('ana');
+  const page = await ana.open(pathOf(await readyTask(ana.api, 'Past the bar')));
+  await press(page, 'Process');
+  await mode(page, 'mine');
+  await quantity(page).fill('7');
+  await page.getByRole('link', { name: 'To the content' }).focus();
+  await page.keyboard.press('Enter');
+  assert.equal(await page.evaluate(() => document.activeElement?.id), 'main');
+  await mode(page, 'mine');
+  assert.equal(await quantity(page).inputValue(), '7');
+  await page.keyboard.press('Tab');
+  assert.equal(await page.evaluate(() => document.activeElement?.className), 'back', 'on from there');
 });
 
 journey('t23_a_cut_network_loses_no_update', async ({ person }) => {

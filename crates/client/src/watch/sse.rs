@@ -118,4 +118,34 @@ mod tests {
         let mut parser = Parser::default();
         assert!((0..20).any(|_| parser.feed(&vec![b'x'; 100_000]).is_err()));
     }
+
+    /// E9: nothing comes of a spoiled stream that was not in it, and it is the same however it is cut.
+    #[test]
+    fn e9_a_spoiled_stream_is_the_same_however_it_is_cut() {
+        let corpus = [
+            ": hello\n\nid: 1-2\nevent: claim_granted\ndata: {\"seq\":2}\n\n",
+            "id: 1-7\nevent: snapshot\ndata: {\"items\":[],\"claims\":[]}\n\nid: 1-8\ndata: {}\n\n",
+            "event: resync\r\ndata: {\"epoch\":2,\r\ndata: \"last\":9}\r\n\r\n",
+            ": \u{e9}\n\nretry: 5\ndata\n\n",
+        ];
+        let judged = tenure_spoil::spoiled(&corpus.map(|text| text.as_bytes().to_vec()), |bytes| {
+            let whole = Parser::default().feed(bytes);
+            for piece in [1, 5, 64] {
+                let mut parser = Parser::default();
+                let pieces: Result<Vec<_>, _> = bytes.chunks(piece).map(|piece| parser.feed(piece)).collect();
+                if whole != pieces.map(|pieces| pieces.into_iter().flatten().collect::<Vec<_>>()) {
+                    return Err(format!("in pieces of {piece} it is another than {whole:?}"));
+                }
+            }
+            let Ok(messages) = whole else { return Ok(false) };
+            let length = |message: &Message| {
+                message.event.len() + message.data.len() + message.id.as_ref().map_or(0, String::len)
+            };
+            if messages.iter().map(length).sum::<usize>() > bytes.len() {
+                return Err(format!("more comes of it than was in it: {messages:?}"));
+            }
+            Ok(true)
+        });
+        assert!(judged.reaches_both(), "{judged:?}");
+    }
 }
