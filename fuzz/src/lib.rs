@@ -4,34 +4,48 @@
 //! The tests run ten thousand inputs for each, `cargo run --release -p tenure-fuzz -- --inputs 10000000` as many as you
 //! like. An input that breaks something is kept in `fuzz/broken`.
 //!
-//! On the server a socket's frames are read by tungstenite, which is not ours to spoil; `wire` is the benchmark's own
-//! reader.
+//! `frame` is one message of a socket, `socket` are whole streams of a client's frames through the server's own handshake
+//! and session, and `wire` is the benchmark's own reader of what a server says. Parsers that nobody can reach from
+//! here are spoiled in the tests of their crates, by the same `tenure-spoil`.
 
 pub mod head;
 pub mod journal;
-pub mod mutate;
 pub mod request;
+mod served;
+pub mod socket;
+pub mod upload;
 pub mod wire;
 
 use tenure_core::Policy;
+use tenure_server::config::Config;
+use tenure_spoil::{Random, mutate};
 
 /// Something that reads bytes from outside.
 pub trait Target {
     /// Reads them. An error says which promise is broken; a panic is one too.
     fn take(&mut self, bytes: &[u8]) -> Result<(), String>;
+
+    /// What is spoiled, where it is made and no file in `fuzz/corpus`.
+    fn corpus(&self) -> Option<Vec<Vec<u8>>> {
+        None
+    }
 }
 
 /// The targets' names, which are those of their corpora.
-pub const TARGETS: [&str; 6] = ["frame", "head", "journal", "policy", "request", "wire"];
+pub const TARGETS: [&str; 9] =
+    ["config", "frame", "head", "journal", "policy", "request", "socket", "upload", "wire"];
 
 /// The target of a name.
 pub fn target(name: &str) -> Result<Box<dyn Target>, String> {
     Ok(match name {
+        "config" => Box::new(ConfigFile::default()),
         "frame" => Box::new(Frame),
         "head" => Box::new(head::Head),
         "journal" => Box::new(journal::Journal::new()?),
         "policy" => Box::new(PolicyFile),
         "request" => Box::new(request::Requests::new()?),
+        "socket" => Box::new(socket::Sockets::new()?),
+        "upload" => Box::new(upload::Uploads::new()?),
         "wire" => Box::new(wire::Wire),
         _ => return Err(format!("there is no target {name}; there are: {}", TARGETS.join(", "))),
     })
@@ -71,17 +85,57 @@ impl Target for PolicyFile {
     }
 }
 
+/// `tenure.toml`.
+#[derive(Debug, Default)]
+struct ConfigFile {
+    taken: u64,
+}
+
+impl Target for ConfigFile {
+    fn take(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let Ok(text) = std::str::from_utf8(bytes) else { return Ok(()) };
+        let config = match Config::parse(text) {
+            Ok(config) => config,
+            Err(errors) if errors.is_empty() => return Err("it is refused and nothing is wrong".to_owned()),
+            Err(errors) => {
+                match errors.iter().find(|error| error.key.is_empty() || error.reason.is_empty()) {
+                    Some(error) => return Err(format!("it is not said what is wrong: {error:?}")),
+                    None => return Ok(()),
+                }
+            }
+        };
+        if let Some(error) = config.check().iter().find(|error| error.key.is_empty()) {
+            return Err(format!("it is not said what is wrong: {error:?}"));
+        }
+        // Most of the time goes into what follows, and it is the same for most.
+        self.taken += 1;
+        if !self.taken.is_multiple_of(8) {
+            return Ok(());
+        }
+        // What is taken is shown and read again as the same, but for secrets, which are not shown.
+        let shown = config.show();
+        let again = Config::parse(&shown).map_err(|errors| format!("{shown}\nis refused: {errors:?}"))?;
+        let lines =
+            |text: &str| text.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n");
+        if lines(&again.show()) == lines(&shown) {
+            Ok(())
+        } else {
+            Err(format!("read again it is another: {shown}"))
+        }
+    }
+}
+
 /// Gives a target its corpus, and then one spoiled input for each number.
 pub fn run(name: &str, numbers: impl Iterator<Item = u64>) -> Result<u64, String> {
     let mut target = target(name)?;
-    let corpus = corpus(name)?;
+    let corpus = target.corpus().map_or_else(|| corpus(name), Ok)?;
     let mut count = 0;
     for whole in &corpus {
         given(&mut *target, name, whole)?;
         count += 1;
     }
     for number in numbers {
-        let bytes = mutate::mutate(&corpus, &mut mutate::Random::new(number));
+        let bytes = mutate(&corpus, &mut Random::new(number));
         given(&mut *target, name, &bytes).map_err(|broken| format!("input {number}: {broken}"))?;
         count += 1;
     }

@@ -1,24 +1,16 @@
 //! A request: its first line is a method and a path, the rest its body. Whatever it says, there is an answer, which is no
 //! failure of the server's own.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
 use serde_json::Value;
-use tenure_apps::files::InMemory;
-use tenure_engine::{Engine, ManualClock, Options};
-use tenure_server::identity::{Identity, Secret, ServerSecret, Settings};
-use tenure_server::{App, Metrics, Rates, router, shield};
-use tenure_store::memory::Memory;
-use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
 use crate::Target;
+use crate::served::{ADMIN, Served};
 
-const ADMIN: &str = "tnr_the-administrators-own-key";
 /// A server collects what requests leave behind; after so many it is another one.
 const REQUESTS_EACH: usize = 5_000;
 /// Who waits is left after this: nobody lets go of what it waits for, and time stands still.
@@ -26,34 +18,16 @@ const WAIT_MAX: Duration = Duration::from_millis(5);
 /// All others are answered. Never so late, but on a machine that does much else: it is there to find what hangs.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-/// A server in memory, and somebody who may do everything.
+/// A server, and somebody who may do everything.
 pub struct Requests {
-    runtime: Runtime,
-    router: Router,
+    served: Served,
     left: usize,
 }
 
 impl Requests {
     /// An empty one.
     pub fn new() -> Result<Self, String> {
-        let told = |error: &dyn std::fmt::Display| error.to_string();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| told(&error))?;
-        let router = runtime.block_on(async {
-            let engine =
-                Engine::start(Memory::default(), ManualClock::at(1_700_000_000_001), Options::default())
-                    .map_err(|error| told(&error))?;
-            let settings = Settings::new(ServerSecret::new(b"the-servers-own-secret-of-this-target"));
-            let identity = Identity::new(engine.clone(), settings).map_err(|error| told(&error))?;
-            identity.start().map_err(|error| told(&error))?;
-            identity.bootstrap(Some(Secret::new(ADMIN))).await.map_err(|error| told(&error))?;
-            let app = App::with(engine, identity, Metrics::new(), Arc::new(InMemory::default()));
-            let (routes, _) = router(app.clone());
-            Ok::<_, String>(shield(routes, &app, Rates::new([]), Vec::new()))
-        })?;
-        Ok(Self { runtime, router, left: REQUESTS_EACH })
+        Ok(Self { served: Served::new()?, left: REQUESTS_EACH })
     }
 
     /// What it is answered; nothing if it is no request, or waits.
@@ -80,9 +54,9 @@ impl Requests {
             .header("content-type", "application/json")
             .body(Body::from(body));
         let Ok(request) = request else { return Ok(None) };
-        let router = self.router.clone();
+        let router = self.served.router.clone();
         let answered = async { tokio::time::timeout(patience, router.oneshot(request)).await };
-        match self.runtime.block_on(answered) {
+        match self.served.runtime.block_on(answered) {
             // Nothing else is asked at the same time, and the store is always there: 503 is a failure, too.
             Ok(Ok(answer)) if answer.status().is_server_error() => {
                 Err(format!("{line:?} was answered {}", answer.status()))

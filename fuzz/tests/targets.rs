@@ -1,6 +1,6 @@
 //! Ten thousand spoiled inputs for each target.
 
-const INPUTS: u64 = 10_000;
+use tenure_spoil::INPUTS;
 
 fn nothing_breaks(name: &str) {
     if let Err(broken) = tenure_fuzz::run(name, 1..=INPUTS) {
@@ -36,4 +36,19 @@ fn a_spoiled_connection_is_read_as_by_another_reader_or_left_to_hyper() {
 #[test]
 fn spoiled_frames_are_read_as_by_another_reader() {
     nothing_breaks("wire");
+}
+
+#[test]
+fn spoiled_streams_of_frames_are_answered_or_closed_with_a_code_and_break_nothing() {
+    nothing_breaks("socket");
+}
+
+#[test]
+fn a_spoiled_configuration_is_refused_by_its_key_or_stays_what_it_is() {
+    nothing_breaks("config");
+}
+
+#[test]
+fn a_spoiled_upload_is_refused_by_its_field_and_is_no_failure_of_the_servers() {
+    nothing_breaks("upload");
 }

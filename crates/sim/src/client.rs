@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tenure_core::command::{Acquire, Complete, PutItem};
 use tenure_core::{
     Claim, ClaimState, CollectionKey, Command, Expect, Guard, ItemId, ItemWrite, Json, Principal, Reply,
-    SessionId, Status, Verb,
+    SessionId, Status, Text, Verb,
 };
 use tenure_engine::{Answer, Refused};
 use tenure_store::Reader;
@@ -28,7 +28,7 @@ pub(crate) struct Holding {
 pub(crate) struct Outstanding {
     pub(crate) request: u64,
     pub(crate) command: Command,
-    pub(crate) key: Option<Arc<str>>,
+    pub(crate) key: Option<Text>,
     pub(crate) until_ms: i64,
     pub(crate) tries: u32,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Client {
     pub(crate) outstanding: Option<Outstanding>,
     pub(crate) paused_until_ms: i64,
     /// A key that was used before, to be misused once in a while.
-    pub(crate) used_key: Option<Arc<str>>,
+    pub(crate) used_key: Option<Text>,
 }
 
 /// What everyone can see on their screens.
@@ -189,7 +189,7 @@ impl Client {
             2 => Verb::RemoveItem { claim, item: rng.pick(items).clone() },
             3 if rng.chance(500) => Verb::Advance { claim },
             3 => {
-                let phase = Arc::from(format!("p{}", rng.index(4)));
+                let phase = Text::from(format!("p{}", rng.index(4)));
                 Verb::Enter { claim, phase, ttl_ms: rng.chance(500).then(|| rng.range(1, 5_000)) }
             }
             4 => Verb::Complete(complete(rng, place, &holding, token)),
@@ -244,7 +244,7 @@ impl Client {
     fn administer(&mut self, rng: &mut Rng, sight: &Sight<'_>) -> Command {
         let place = rng.pick(&sight.world.places);
         let item = rng.pick(&place.items).clone();
-        let reason: Arc<str> = Arc::from("needed elsewhere");
+        let reason: Text = Text::from("needed elsewhere");
         let verb = match rng.weighted(&[10, 8, 25, 14, 3, 2, 14]) {
             0 => Verb::ForceRelease { item, reason },
             1 => {
@@ -286,7 +286,7 @@ impl Client {
             2 => policy.max_items = 0,
             _ => {}
         }
-        let kind = Arc::from(*rng.pick(&["own", "other"]));
+        let kind = Text::from(*rng.pick(&["own", "other"]));
         self.ask(&CollectionKey::policies(), Verb::SetPolicy { kind, policy: Arc::new(policy) })
     }
 }
@@ -315,7 +315,7 @@ fn complete(rng: &mut Rng, place: &Place, holding: &Holding, token: u64) -> Comp
 }
 
 fn nudge(rng: &mut Rng, claim: u64) -> Verb {
-    Verb::Nudge { claim, message: rng.chance(500).then(|| Arc::from("please")) }
+    Verb::Nudge { claim, message: rng.chance(500).then(|| Text::from("please")) }
 }
 
 fn put(rng: &mut Rng, place: &Place, sight: &Sight<'_>, guard: Option<Guard>) -> Verb {

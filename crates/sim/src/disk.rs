@@ -301,6 +301,7 @@ fn apply(names: &mut BTreeMap<PathBuf, usize>, change: &Change) {
 
 impl Disk for SimDisk {
     type File = SimFile;
+    type Folder = ();
     type Lock = SimLock;
 
     fn create_dir(&self, _dir: &Path) -> io::Result<()> {
@@ -361,7 +362,11 @@ impl Disk for SimDisk {
         }
     }
 
-    fn sync_dir(&self, _dir: &Path) -> io::Result<()> {
+    fn open_dir(&self, _dir: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn sync_names(&self, _folder: &()) -> io::Result<()> {
         let mut state = self.0.lock();
         match state.begin(false) {
             Go::Fail(error) => Err(error),

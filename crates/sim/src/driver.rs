@@ -4,10 +4,9 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use tenure_core::{CollectionKey, Command, Hash, Reply};
+use tenure_core::{CollectionKey, Command, Hash, Reply, Text};
 use tenure_engine::{Answer, Idempotency, Refused, Request, Ticket};
 
 use crate::Options;
@@ -96,7 +95,7 @@ pub(crate) struct Driver<M: Machine> {
     request_next: u64,
     key_next: u64,
     /// When each key was first used.
-    first_tries: BTreeMap<Arc<str>, i64>,
+    first_tries: BTreeMap<Text, i64>,
     pub(crate) deliveries: BTreeMap<u64, (u64, Rc<Cell<bool>>)>,
     pub(crate) delivery_next: u64,
     clients: Vec<Client>,
@@ -247,13 +246,13 @@ impl<M: Machine> Driver<M> {
         self.schedule(again_ms, Happening::Wakes { client: index });
     }
 
-    fn choose_key(&mut self, index: usize) -> Arc<str> {
+    fn choose_key(&mut self, index: usize) -> Text {
         if self.rng.chance(15)
             && let Some(used) = &self.clients[index].used_key
         {
             return used.clone();
         }
-        let key: Arc<str> = Arc::from(format!("k{}", self.key_next));
+        let key: Text = Text::from(format!("k{}", self.key_next));
         self.key_next += 1;
         self.clients[index].used_key = Some(key.clone());
         key
@@ -277,7 +276,7 @@ impl<M: Machine> Driver<M> {
         }
     }
 
-    fn ask(&mut self, index: usize, command: Command, key: Option<Arc<str>>, until_ms: i64, tries: u32) {
+    fn ask(&mut self, index: usize, command: Command, key: Option<Text>, until_ms: i64, tries: u32) {
         let request = self.send(Some(index), command.clone(), key.clone());
         self.clients[index].outstanding = Some(Outstanding { request, command, key, until_ms, tries });
         if self.lost() {
@@ -293,7 +292,7 @@ impl<M: Machine> Driver<M> {
     }
 
     /// Notes a request as sent now.
-    pub(crate) fn send(&mut self, client: Option<usize>, command: Command, key: Option<Arc<str>>) -> u64 {
+    pub(crate) fn send(&mut self, client: Option<usize>, command: Command, key: Option<Text>) -> u64 {
         let id = self.request_next;
         self.request_next += 1;
         self.tally.sent += 1;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tenure_core::{AtEnd, CollectionKey, ItemId, Phase, Policy, Status};
+use tenure_core::{AtEnd, CollectionKey, ItemId, Phase, Policy, Status, Text};
 
 use crate::rng::Rng;
 
@@ -41,7 +41,7 @@ pub(crate) struct Weather {
 pub(crate) struct World {
     pub(crate) places: Vec<Place>,
     /// Policies that are set at the start.
-    pub(crate) policies: Vec<(Arc<str>, Arc<Policy>)>,
+    pub(crate) policies: Vec<(Text, Arc<Policy>)>,
     pub(crate) clients: usize,
     pub(crate) weather: Weather,
 }
@@ -56,15 +56,15 @@ impl World {
             let items = (0..2 + rng.below(5)).map(|item| name(&format!("i{item}"))).collect();
             places.push(Place { key, items });
         }
-        let mut policies: Vec<(Arc<str>, Arc<Policy>)> = Vec::new();
+        let mut policies: Vec<(Text, Arc<Policy>)> = Vec::new();
         for kind in ["own", "other"] {
-            policies.push((Arc::from(kind), Arc::new(random_policy(rng))));
+            policies.push((Text::from(kind), Arc::new(random_policy(rng))));
         }
         // Presets count in minutes. Some seeds shorten them, so that their claims end, too.
         for kind in Policy::preset_kinds() {
             if rng.chance(500) {
                 let preset = Policy::preset(kind).expect("a preset has a policy");
-                policies.push((Arc::from(kind), Arc::new(hastened((*preset).clone()))));
+                policies.push((Text::from(kind), Arc::new(hastened((*preset).clone()))));
             }
         }
         let calm = rng.chance(150);
@@ -88,7 +88,7 @@ pub(crate) fn random_policy(rng: &mut Rng) -> Policy {
     let count = 1 + rng.weighted(&[5, 3, 2]);
     let mut phases: Vec<Phase> = (0..count)
         .map(|index| Phase {
-            name: Arc::from(format!("p{index}")),
+            name: Text::from(format!("p{index}")),
             ttl_ms: *rng.pick(&[1_000, 1_500, 3_000, 8_000, 20_000]),
             renew: rng.chance(650),
             at_end: if index + 1 < count && rng.chance(600) { AtEnd::Advance } else { AtEnd::Release },
@@ -98,7 +98,7 @@ pub(crate) fn random_policy(rng: &mut Rng) -> Policy {
     // One that nobody walks into, beside the others.
     if rng.chance(300) {
         let ttl_ms = *rng.pick(&[1_000, 3_000, 20_000]);
-        let (name, renew) = (Arc::from(format!("p{count}")), rng.chance(300));
+        let (name, renew) = (Text::from(format!("p{count}")), rng.chance(300));
         phases.push(Phase { name, ttl_ms, renew, at_end: AtEnd::Release, side: true });
     }
     let longest = phases.iter().filter(|phase| phase.renew).map(|phase| phase.ttl_ms).max();

@@ -3,7 +3,7 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
@@ -25,6 +25,8 @@ pub struct Answer {
     pub status: u16,
     /// The body; `null` where there is none.
     pub body: Value,
+    /// When it was made, by the wall clock of whoever made it, to the second.
+    pub date: Option<SystemTime>,
 }
 
 impl Caller {
@@ -73,7 +75,7 @@ fn json_or_text(body: &[u8]) -> Value {
 
 fn read(wire: &mut BufReader<TcpStream>) -> io::Result<Answer> {
     let mut line = String::new();
-    let mut status = None;
+    let (mut status, mut date) = (None, None);
     let mut length = 0;
     loop {
         line.clear();
@@ -88,15 +90,17 @@ fn read(wire: &mut BufReader<TcpStream>) -> io::Result<Answer> {
             }
         } else if text.is_empty() {
             break;
-        } else if let Some((name, value)) = text.split_once(':')
-            && name.eq_ignore_ascii_case("content-length")
-        {
-            length = value.trim().parse().map_err(|_| io::ErrorKind::InvalidData)?;
+        } else if let Some((name, value)) = text.split_once(':') {
+            if name.eq_ignore_ascii_case("content-length") {
+                length = value.trim().parse().map_err(|_| io::ErrorKind::InvalidData)?;
+            } else if name.eq_ignore_ascii_case("date") {
+                date = httpdate::parse_http_date(value.trim()).ok();
+            }
         }
     }
     let mut body = vec![0; length];
     wire.read_exact(&mut body)?;
     // What is not JSON is text: whether it is ready.
     let body = if body.is_empty() { Value::Null } else { json_or_text(&body) };
-    Ok(Answer { status: status.unwrap_or_default(), body })
+    Ok(Answer { status: status.unwrap_or_default(), body, date })
 }

@@ -6,11 +6,13 @@
 //! Read in this order: `history` (what must hold), `load` (who calls), `drills`.
 
 pub mod drills;
+mod heard;
 pub mod history;
 pub mod http;
 pub mod load;
 pub mod random;
 pub mod server;
+mod time;
 
 use std::fmt;
 

@@ -1,6 +1,7 @@
-//! Callers that claim, hold and let go, and write down what they asked and what they heard. Whoever gets no answer asks
-//! again under the same idempotency key, or, every fourth caller, gives up and never knows.
+//! Callers that claim, hold, write, read and let go, and write down what they asked and what they heard. Whoever gets no
+//! answer asks again, under the same idempotency key where there is one, or, every fourth caller, gives up and never knows.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,8 +10,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::Failure;
-use crate::history::{Asks, Got, Op};
-use crate::http::{Answer, Caller};
+use crate::heard::understood;
+use crate::history::{Asks, Got, Op, SeenItem};
+use crate::http::Caller;
 use crate::random::Random;
 use crate::server::KEY;
 
@@ -20,6 +22,10 @@ const ITEMS: u64 = 24;
 const TTL_MS: u64 = 60_000;
 /// The shortest there is: for those who walk away.
 const SHORT_MS: u64 = 1_000;
+/// Who walked away comes back after this, and finds out.
+const COMES_BACK: Duration = Duration::from_millis(SHORT_MS + 250);
+/// Claims that a caller comes back to.
+const LEFT_MAX: usize = 32;
 /// Whoever is refused lets others go first.
 const GIVE_WAY: Duration = Duration::from_millis(1);
 /// After so long without an answer something is wrong with the drill's server.
@@ -46,7 +52,8 @@ impl Load {
     /// Lets so many callers work while `during` runs, and waits until each has its last answer.
     pub fn beside<T>(&self, callers: u64, during: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
         std::thread::scope(|scope| {
-            let running: Vec<_> = (0..callers).map(|caller| scope.spawn(move || self.call(caller))).collect();
+            let running: Vec<_> =
+                (0..callers).map(|number| scope.spawn(move || Calling::new(self, number).run())).collect();
             let result = during();
             self.over.store(true, Ordering::Relaxed);
             for caller in running {
@@ -56,7 +63,7 @@ impl Load {
         })
     }
 
-    /// What has been answered so far, or given up.
+    /// What has been asked so far, with the answers that there are.
     pub fn so_far(&self) -> Vec<Op> {
         self.ops.lock().map(|ops| ops.clone()).unwrap_or_default()
     }
@@ -64,66 +71,220 @@ impl Load {
     fn now(&self) -> u64 {
         u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
+}
 
-    fn call(&self, caller: u64) -> Result<(), Failure> {
-        let forgets = caller % 4 == 3;
-        let mut random = Random::new(caller + 1);
-        let mut wire = Caller::new(self.address, KEY);
-        let name = self.collection.replace('/', "~");
+/// One caller.
+struct Calling<'a> {
+    load: &'a Load,
+    wire: Caller,
+    random: Random,
+    /// Asks once and never again.
+    forgets: bool,
+    number: u64,
+    /// Marks so far.
+    marks: u64,
+    /// Claims that it let run out.
+    left: VecDeque<(Instant, Held)>,
+}
+
+/// A claim of one's own.
+struct Held {
+    number: u64,
+    items: Vec<String>,
+}
+
+impl<'a> Calling<'a> {
+    fn new(load: &'a Load, number: u64) -> Self {
+        let (wire, random) = (Caller::new(load.address, KEY), Random::new(number + 1));
+        Self { load, wire, random, forgets: number % 4 == 3, number, marks: 0, left: VecDeque::new() }
+    }
+
+    fn run(mut self) -> Result<(), Failure> {
         for round in 0.. {
-            if self.over.load(Ordering::Relaxed) {
+            if self.load.over.load(Ordering::Relaxed) {
                 break;
             }
-            let session = format!("{name}-{caller}-{round}");
-            let walks_away = random.below(8) == 0 || forgets;
+            self.come_back()?;
+            let session = format!("{}-{}-{round}", self.load.collection.replace('/', "~"), self.number);
+            let walks_away = self.one_in(8) || self.forgets;
             let ttl_ms = if walks_away { SHORT_MS } else { TTL_MS };
-            let items = some_items(&mut random);
-            let body =
-                json!({"collection": self.collection, "items": items, "session": session, "ttl_ms": ttl_ms});
-            let asks = Asks::Claim { session: session.clone(), items };
-            let got = self.ask(&mut wire, forgets, asks, "POST", "/v1/claims", &session, &body)?;
-            let Got::Claim(number) = got else {
+            let items = some_items(&mut self.random);
+            let asks = Asks::Claim { session, items: items.clone() };
+            match self.ask(asks, &json!({ "ttl_ms": ttl_ms }))? {
+                Got::Claim(number) => self.hold(Held { number, items }, walks_away)?,
+                Got::Held(by) if self.one_in(8) => self.look_on(&by[0].0)?,
                 // Or nearly all that happens would be refusals.
-                std::thread::sleep(GIVE_WAY);
-                continue;
-            };
-            if walks_away && random.below(2) == 0 {
-                continue;
+                _ => std::thread::sleep(GIVE_WAY),
             }
-            let path = format!("/v1/claims/{name}~{number}");
-            let key = format!("{session}-r");
-            self.ask(&mut wire, forgets, Asks::Release(number), "DELETE", &path, &key, &Value::Null)?;
         }
         Ok(())
     }
 
-    #[expect(clippy::too_many_arguments, reason = "it is one request")]
-    fn ask(
-        &self,
-        wire: &mut Caller,
-        forgets: bool,
-        asks: Asks,
-        method: &str,
-        path: &str,
-        key: &str,
-        body: &Value,
-    ) -> Result<Got, Failure> {
-        let asked = self.now();
+    fn hold(&mut self, held: Held, walks_away: bool) -> Result<(), Failure> {
+        match self.random.below(8) {
+            0 => drop(self.beat(&held)?),
+            1 | 2 => {
+                let item = held.items[0].clone();
+                if let Some(seen) = self.read(&item)? {
+                    self.write(&item, seen.version, Some(&held))?;
+                }
+            }
+            3 => drop(self.ask(Asks::ReadClaim(held.number), &Value::Null)?),
+            _ => {}
+        }
+        if walks_away && self.one_in(2) {
+            if self.left.len() < LEFT_MAX {
+                self.left.push_back((Instant::now(), held));
+            }
+            return Ok(());
+        }
+        if self.one_in(4) {
+            let mark = self.mark();
+            self.ask(
+                Asks::Complete { claim: held.number, mark: mark.clone() },
+                &json!({"data": {"mark": mark}}),
+            )?;
+        } else {
+            self.ask(Asks::Release(held.number), &Value::Null)?;
+        }
+        match self.random.below(16) {
+            0 => drop(self.ask(Asks::ReadClaim(held.number), &Value::Null)?),
+            // Whatever version it is: the claim is over.
+            1 => self.write(&held.items[0], 1, Some(&held))?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// To a claim that must have run out meanwhile.
+    fn come_back(&mut self) -> Result<(), Failure> {
+        let is_time = self.left.front().is_some_and(|(since, _)| since.elapsed() > COMES_BACK);
+        let Some((_, held)) = self.left.pop_front_if(|_| is_time) else { return Ok(()) };
+        match self.random.below(4) {
+            0 => drop(self.beat(&held)?),
+            1 => drop(self.ask(Asks::Release(held.number), &Value::Null)?),
+            2 => drop(self.ask(Asks::ReadClaim(held.number), &Value::Null)?),
+            _ => self.write(&held.items[0], 1, Some(&held))?,
+        }
+        Ok(())
+    }
+
+    /// At what somebody else has, and may write to it: all of them are one person to the server.
+    fn look_on(&mut self, item: &str) -> Result<(), Failure> {
+        match self.read(item)? {
+            Some(seen) if self.one_in(4) => self.write(item, seen.version, None),
+            _ => Ok(()),
+        }
+    }
+
+    fn beat(&mut self, held: &Held) -> Result<Got, Failure> {
+        self.ask(Asks::Beat(held.number), &json!({"token": held.number}))
+    }
+
+    fn read(&mut self, item: &str) -> Result<Option<SeenItem>, Failure> {
+        match self.ask(Asks::ReadItem(item.to_owned()), &Value::Null)? {
+            Got::Item(seen) => Ok(Some(seen)),
+            _ => Ok(None),
+        }
+    }
+
+    fn write(&mut self, item: &str, version: u64, held: Option<&Held>) -> Result<(), Failure> {
+        let mark = self.mark();
+        let body = json!({"data": {"mark": mark}, "version": version});
+        let under = held.map(|held| held.number);
+        self.ask(Asks::Write { item: item.to_owned(), version, under, mark }, &body)?;
+        Ok(())
+    }
+
+    /// Asks until there is an answer, or once.
+    fn ask(&mut self, asks: Asks, body: &Value) -> Result<Got, Failure> {
+        let request = Request::of(&asks, &self.load.collection, body);
         let first = Instant::now();
+        let op =
+            Op { asked: self.load.now(), answered: u64::MAX, is_repeated: false, asks, got: Got::Nothing };
+        let asks = op.asks.clone();
+        // Before it is sent: whoever judges meanwhile must know that somebody asks.
+        let at = self.note(|ops| {
+            ops.push(op);
+            ops.len() - 1
+        })?;
         let got = loop {
-            match wire.ask(method, path, Some(key), body).map(|answer| understood(&answer)) {
+            let key = request.key.as_deref();
+            let answer = self.wire.ask(request.method, &request.path, key, &request.body);
+            match answer.map(|answer| understood(&asks, &answer)) {
                 Ok(Some(got)) => break got?,
-                _ if forgets => break Got::Nothing,
+                _ if self.forgets => break Got::Nothing,
                 _ if first.elapsed() > GIVE_UP => {
                     return Err("no answer for a minute".into());
                 }
                 // The server is away, or says so.
-                _ => std::thread::sleep(Duration::from_millis(5)),
+                _ => {
+                    self.note(|ops| ops[at].is_repeated = true)?;
+                    std::thread::sleep(Duration::from_millis(5));
+                }
             }
         };
-        let op = Op { asked, answered: self.now(), asks, got: got.clone() };
-        self.ops.lock().map_err(|_| "a caller panicked")?.push(op);
+        let answered = self.load.now();
+        self.note(|ops| {
+            ops[at].answered = answered;
+            ops[at].got = got.clone();
+        })?;
         Ok(got)
+    }
+
+    fn note<T>(&self, note: impl FnOnce(&mut Vec<Op>) -> T) -> Result<T, Failure> {
+        Ok(note(&mut *self.load.ops.lock().map_err(|_| "a caller panicked")?))
+    }
+
+    fn mark(&mut self) -> String {
+        self.marks += 1;
+        format!("m{}-{}", self.number, self.marks)
+    }
+
+    fn one_in(&mut self, so_many: u64) -> bool {
+        self.random.below(so_many) == 0
+    }
+}
+
+/// How it is asked.
+struct Request {
+    method: &'static str,
+    path: String,
+    key: Option<String>,
+    body: Value,
+}
+
+impl Request {
+    /// With what else stands in the body.
+    fn of(asks: &Asks, collection: &str, body: &Value) -> Self {
+        let id = |claim: &u64| format!("{}~{claim}", collection.replace('/', "~"));
+        let at_claim = |claim: &u64| format!("/v1/claims/{}", id(claim));
+        let at_item = |item: &str| format!("/v1/collections/{collection}/items/{item}");
+        let mut body = body.clone();
+        let (method, path, key) = match asks {
+            Asks::Claim { session, items } => {
+                body["collection"] = json!(collection);
+                body["items"] = json!(items);
+                body["session"] = json!(session);
+                ("POST", "/v1/claims".to_owned(), Some(session.clone()))
+            }
+            Asks::Beat(claim) => ("POST", format!("{}/heartbeat", at_claim(claim)), None),
+            Asks::Release(claim) => ("DELETE", at_claim(claim), None),
+            Asks::Complete { claim, mark } => {
+                body["token"] = json!(claim);
+                ("POST", format!("{}/complete", at_claim(claim)), Some(mark.clone()))
+            }
+            Asks::Write { item, under, .. } => {
+                if let Some(claim) = under {
+                    body["claim_id"] = json!(id(claim));
+                    body["token"] = json!(claim);
+                }
+                ("PUT", at_item(item), None)
+            }
+            Asks::ReadItem(item) => ("GET", at_item(item), None),
+            Asks::ReadClaim(claim) => ("GET", at_claim(claim), None),
+        };
+        Self { method, path, key, body }
     }
 }
 
@@ -132,28 +293,6 @@ fn some_items(random: &mut Random) -> Vec<String> {
     items.sort_unstable();
     items.dedup();
     items
-}
-
-/// `None`: not an answer to this yet.
-fn understood(answer: &Answer) -> Option<Result<Got, Failure>> {
-    let body = &answer.body;
-    let code = body["code"].as_str().unwrap_or_default();
-    match (answer.status, code) {
-        (201, _) => {
-            let number = body["id"].as_str().and_then(|id| id.rsplit('~').next()?.parse().ok());
-            Some(number.map(Got::Claim).ok_or_else(|| "a claim without a number".into()))
-        }
-        (204, _) | (409 | 410, "expired" | "ended" | "gone") => Some(Ok(Got::Ended)),
-        (409, "held") => {
-            let first = &body["items"][0];
-            let text = |name: &str| first[name].as_str().unwrap_or_default().to_owned();
-            Some(Ok(Got::Held(text("item"), text("session"))))
-        }
-        // Without room nothing is done, and it is said at once.
-        (507, _) => Some(Ok(Got::Full)),
-        (503, _) => None,
-        _ => Some(Err(format!("an answer that no drill expects: {} {body}", answer.status).into())),
-    }
 }
 
 /// A collection's whole record.

@@ -1,9 +1,8 @@
 //! Idempotency keys (I11, I13, I16): one effect per key, and a retry gets the first answer.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use tenure_core::{CollectionKey, Command, Hash, Refusal, Reply};
+use tenure_core::{CollectionKey, Command, Hash, Refusal, Reply, Text};
 use tenure_engine::{Answer, Idempotency, Refused};
 
 use super::compare::same_reply;
@@ -13,7 +12,7 @@ use super::{Check, violation};
 const KEPT_MS: i64 = 24 * 3_600 * 1_000;
 
 /// Whose key it is: another principal's or collection's is another key.
-pub(crate) type KeyId = (CollectionKey, Arc<str>, Arc<str>);
+pub(crate) type KeyId = (CollectionKey, Text, Text);
 
 /// What the server must remember.
 #[derive(Clone, Debug, Default)]

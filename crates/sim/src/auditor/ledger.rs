@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_core::event::{End, Grant};
-use tenure_core::{Claim, EndReason, Event, Fact, ItemId, Policy, Status};
+use tenure_core::{Claim, EndReason, Event, Fact, ItemId, Policy, Status, Text};
 
 use super::space::ran_out;
 use super::{Check, violation};
@@ -30,7 +30,7 @@ struct Thing {
 
 #[derive(Clone, Debug)]
 struct Hold {
-    holder: std::sync::Arc<str>,
+    holder: Text,
     items: BTreeSet<ItemId>,
     token: u64,
     since_ms: i64,

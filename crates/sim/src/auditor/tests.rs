@@ -6,7 +6,7 @@ use tenure_core::command::{Acquire, How};
 use tenure_core::event::{Completed, End, Grant, GrantedItem, Written};
 use tenure_core::{
     Claim, CollectionKey, Command, EndReason, Event, Fact, Hash, ItemId, Policy, Principal, Reply, Sealed,
-    SessionId, Status, Verb, decide,
+    SessionId, Status, Text, Verb, decide,
 };
 use tenure_engine::{Answer, Delivery, Idempotency, Refused};
 use tenure_store::memory::Memory;
@@ -46,7 +46,7 @@ fn grant(holder: &str, items: &[&str], expires_at_ms: i64) -> Fact {
         items: items.iter().map(granted).collect(),
         holder: who(holder),
         session: None,
-        phase: Arc::from("held"),
+        phase: Text::from("held"),
         ttl_ms: 1_000,
         expires_at_ms,
         data: None,
@@ -166,7 +166,7 @@ fn i10_a_claim_ends_twice_or_completes_too_late() {
 }
 
 fn key_id() -> super::keys::KeyId {
-    (CollectionKey::new("lock/a").unwrap(), Arc::from("ana"), Arc::from("k1"))
+    (CollectionKey::new("lock/a").unwrap(), Text::from("ana"), Text::from("k1"))
 }
 
 fn judge(keys: &mut Keys, fingerprint: Hash, answer: &Answer) -> Check {
@@ -496,7 +496,7 @@ fn a_key_that_nobody_used_is_not_replayed() {
     let answer = Answer { replayed: true, ..bench.carry_out(request) };
     assert_eq!(broken(bench.judge(&bench.seen(&[request], vec![(request, answer.clone())]))), "I11");
     let fingerprint = Hash([3; 32]);
-    let _ = Idempotency { key: Arc::from("k"), fingerprint };
+    let _ = Idempotency { key: Text::from("k"), fingerprint };
     let mut keys = Keys::default();
     assert_eq!(broken(judge(&mut keys, fingerprint, &answer)), "I11");
 }

@@ -1,11 +1,13 @@
-//! One file for each thing that goes wrong.
+//! One file for each thing that goes wrong; `stalling` and `listening` are the two sorts of clients of `stalled`.
 
 pub mod clock;
 pub mod full;
 pub mod kills;
+mod listening;
 pub mod memory;
 pub mod paused;
 pub mod stalled;
+mod stalling;
 
 use std::path::Path;
 

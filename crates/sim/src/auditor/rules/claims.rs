@@ -6,7 +6,7 @@ use tenure_core::command::{Acquire, Complete, How, NotRenewed};
 use tenure_core::event::{Completed, Forced, Grant, GrantedItem, Written};
 use tenure_core::refusal::{Unavailable, Why};
 use tenure_core::{
-    Claim, ClaimState, EndReason, Fact, Item, ItemId, Json, Refusal, Reply, SessionId, Status,
+    Claim, ClaimState, EndReason, Fact, Item, ItemId, Json, Refusal, Reply, SessionId, Status, Text,
 };
 
 use super::Trial;
@@ -61,7 +61,7 @@ impl Trial<'_> {
                 live += usize::from(claim.is_some_and(|claim| claim.state == ClaimState::Active));
             }
             if live >= max {
-                return Err(Refusal::Limit { limit: Arc::from("max_claims_per_holder"), max: max as u64 });
+                return Err(Refusal::Limit { limit: Text::from("max_claims_per_holder"), max: max as u64 });
             }
         }
         let ttl_ms = ask.ttl_ms.unwrap_or(self.policy.phases[0].ttl_ms);
@@ -75,7 +75,7 @@ impl Trial<'_> {
             return Err(Refusal::invalid("items", "empty"));
         }
         if ask.items.len() > policy.max_items {
-            return Err(Refusal::Limit { limit: Arc::from("max_items"), max: policy.max_items as u64 });
+            return Err(Refusal::Limit { limit: Text::from("max_items"), max: policy.max_items as u64 });
         }
         for (index, item) in ask.items.iter().enumerate() {
             if ask.items[..index].contains(item) {
@@ -92,7 +92,7 @@ impl Trial<'_> {
     }
 
     /// Renewed where the phase can be, else left alone. Time that was promised is never taken away.
-    fn claim_again(&mut self, claim: &Arc<Claim>, ttl_ms: Option<i64>, note: Option<Arc<str>>) -> Reply {
+    fn claim_again(&mut self, claim: &Arc<Claim>, ttl_ms: Option<i64>, note: Option<Text>) -> Reply {
         if !renewable(&self.policy, claim) {
             return Reply::Acquired { claim: claim.clone(), how: How::Existing };
         }
@@ -235,7 +235,7 @@ impl Trial<'_> {
             return Err(Refusal::invalid("item", "already in"));
         }
         if claim.items.len() >= self.policy.max_items {
-            return Err(Refusal::Limit { limit: Arc::from("max_items"), max: self.policy.max_items as u64 });
+            return Err(Refusal::Limit { limit: Text::from("max_items"), max: self.policy.max_items as u64 });
         }
         let item = self.look(id)?.map_err(|item| gravest(vec![item]))?;
         self.happens(Fact::ItemAdded { claim: number, item });
@@ -344,7 +344,7 @@ impl Trial<'_> {
         Ok(Reply::Claim { claim: self.now_is(number) })
     }
 
-    pub(super) fn force_release(&mut self, id: &ItemId, reason: &Arc<str>) -> Result<Reply, Refusal> {
+    pub(super) fn force_release(&mut self, id: &ItemId, reason: &Text) -> Result<Reply, Refusal> {
         let item = self.item(id).ok_or_else(|| Refusal::not_found("item", id))?;
         let Some(claim) = self.holder_of(&item) else { return Ok(Reply::Freed { claim: None }) };
         let note = Some(reason.clone());
@@ -356,7 +356,7 @@ impl Trial<'_> {
     pub(super) fn force_claim(
         &mut self,
         id: &ItemId,
-        reason: &Arc<str>,
+        reason: &Text,
         session: Option<&SessionId>,
     ) -> Result<Reply, Refusal> {
         let found = self.item(id);
@@ -382,7 +382,7 @@ impl Trial<'_> {
         Ok(Reply::Acquired { claim, how: How::New })
     }
 
-    pub(super) fn nudge(&mut self, number: u64, message: Option<&Arc<str>>) -> Result<Reply, Refusal> {
+    pub(super) fn nudge(&mut self, number: u64, message: Option<&Text>) -> Result<Reply, Refusal> {
         let claim = self.settled(number).ok_or_else(|| Refusal::not_found("claim", number))?;
         self.alive(&claim)?;
         self.happens(Fact::Nudged { claim: number, message: message.cloned() });

@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use tenure_core::{
     Claim, ClaimState, Collection, CollectionKey, Command, Event, Fact, Item, ItemId, Policy, Principal,
-    Refusal, Reply, Verb,
+    Refusal, Reply, Text, Verb,
 };
 
 use super::space::Space;
 
 /// Policies that were set, by kind.
-pub(crate) type Policies = BTreeMap<Arc<str>, Arc<Policy>>;
+pub(crate) type Policies = BTreeMap<Text, Arc<Policy>>;
 
 /// What a command must lead to.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct Prediction {
     pub(crate) space: Space,
     /// A heartbeat changed a claim.
     pub(crate) beat: bool,
-    pub(crate) policies: Vec<(Arc<str>, Arc<Policy>)>,
+    pub(crate) policies: Vec<(Text, Arc<Policy>)>,
 }
 
 /// A command being tried.
@@ -221,5 +221,5 @@ pub(crate) fn overdue(space: &Space, policy: &Policy, number: u64, now_ms: i64) 
 
 /// Tenure itself.
 pub(crate) fn system() -> Principal {
-    Principal { id: Arc::from(super::SYSTEM_ID), name: Arc::from("Tenure") }
+    Principal { id: Text::from(super::SYSTEM_ID), name: Text::from("Tenure") }
 }

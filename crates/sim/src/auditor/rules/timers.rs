@@ -1,9 +1,7 @@
 //! What time alone does to a claim.
 
-use std::sync::Arc;
-
 use tenure_core::event::End;
-use tenure_core::{AtEnd, Claim, ClaimState, EndReason, Fact, Phase, Policy};
+use tenure_core::{AtEnd, Claim, ClaimState, EndReason, Fact, Phase, Policy, Text};
 
 use crate::auditor::space::{Space, ran_out};
 
@@ -73,7 +71,7 @@ pub(super) fn ends(
     claim: &Claim,
     reason: EndReason,
     ended_at_ms: i64,
-    note: Option<Arc<str>>,
+    note: Option<Text>,
 ) -> End {
     let unclean = ran_out(reason) || reason == EndReason::ForceReleased;
     let blocked_until_ms =
