@@ -27,6 +27,11 @@ pub(crate) struct Remote {
 }
 
 impl Remote {
+    /// Its address.
+    pub(crate) fn server(&self) -> &str {
+        &self.server
+    }
+
     /// The same on another server.
     pub(crate) fn at(&self, server: &str) -> Self {
         Self { server: server.to_owned(), ..self.clone() }

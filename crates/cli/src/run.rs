@@ -3,10 +3,11 @@
 
 use std::future::IntoFuture;
 use std::io::{ErrorKind, IsTerminal};
+use std::pin::pin;
 use std::time::Duration;
 
 use clap::Args;
-use tenure_client::{Claim, Error, Moment, State};
+use tenure_client::{Claim, Client, Error, Moment, State};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::bench::Result;
@@ -18,6 +19,8 @@ pub(crate) const EXIT_CODES: &str = "Exit codes: the command's own (128 and the 
 11 the claim could not be had; 20 the claim was lost and the command stopped; 64 wrong usage; 69 no server, or one that \
 cannot serve now; 77 the key is not accepted; 126 and 127 the command cannot be run or is not there.";
 
+/// After so long without an answer it is said who is waited for.
+const NOTICE_AFTER: Duration = Duration::from_secs(3);
 /// The time between TERM and KILL, at most.
 const GRACE_MAX: Duration = Duration::from_secs(10);
 
@@ -50,10 +53,16 @@ impl Run {
             let mut signals = Signals::listen()?;
             let acquire =
                 client.acquire(&self.collection, self.key.clone()).ttl(self.ttl).wait(self.wait).follow();
-            let claim = tokio::select! {
-                claim = acquire.into_future() => claim.map_err(|error| self.not_acquired(&error))?,
-                // Whoever waits holds nothing: gone from the queue with the connection.
-                number = signals.next() => return Ok(128 + number),
+            let mut acquiring = acquire.into_future();
+            let mut notice = pin!(self.notice(&client));
+            let mut is_said = false;
+            let claim = loop {
+                tokio::select! {
+                    claim = &mut acquiring => break claim.map_err(|error| self.not_acquired(&error))?,
+                    () = &mut notice, if !is_said => is_said = true,
+                    // Whoever waits holds nothing: gone from the queue with the connection.
+                    number = signals.next() => return Ok(128 + number),
+                }
             };
             let code = self.hold(&claim, &mut signals).await;
             if claim.is_held()
@@ -64,6 +73,22 @@ impl Run {
             code
         })?;
         if code == 0 { Ok(()) } else { Err(Exit::silent(u8::try_from(code).unwrap_or(1)).into()) }
+    }
+
+    /// Says, once, that there is no answer. Who waits for a held claim has none either: then the server is asked
+    /// whether it is there.
+    async fn notice(&self, client: &Client) {
+        tokio::time::sleep(NOTICE_AFTER).await;
+        let why = if self.wait.is_zero() {
+            "no answer yet".to_owned()
+        } else {
+            match client.ready().await {
+                Ok(()) => return,
+                Err(Error::Unreachable(why)) => why,
+                Err(error) => error.to_string(),
+            }
+        };
+        eprintln!("tenure: waiting for the server at {}: {why}", self.remote.server());
     }
 
     /// Runs the command as long as the claim can be counted on; its exit code.

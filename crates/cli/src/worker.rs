@@ -11,14 +11,13 @@
 mod command;
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use serde_json::Value;
 use tenure_apps::jobs::{Failure, Job, Runner, Stop};
 use tenure_client::{AnalysisError, Claim, Client, Error, Lost, State};
-use tenure_core::Json;
+use tenure_core::{Json, Text};
 use tokio::signal::unix::SignalKind;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -309,9 +308,9 @@ impl One {
         let grace = GRACE_MAX.min(ttl / 4);
         let (stopper, stop) = Stop::new();
         let job = Job {
-            analysis: Arc::from(self.id.as_str()),
-            input: Arc::from(input),
-            claim: Arc::from(claim.id()),
+            analysis: Text::from(self.id.as_str()),
+            input: Text::from(input),
+            claim: Text::from(claim.id()),
             token: claim.token(),
         };
         let runner = CommandRunner { command: self.command.clone(), grace };

@@ -16,9 +16,9 @@ use super::load::{Items, micros, new_histogram, spread_claims};
 use crate::progress::bar;
 
 /// Between two events: longer than hints are held back, so that each has one of its own.
-const EVERY: Duration = Duration::from_millis(15);
+pub(super) const EVERY: Duration = Duration::from_millis(15);
 /// An event that is not there after so long is lost.
-const LOST_AFTER: Duration = Duration::from_secs(20);
+pub(super) const LOST_AFTER: Duration = Duration::from_secs(20);
 
 /// Microseconds.
 pub(crate) struct Lags {

@@ -1,5 +1,6 @@
 //! `tenure bench`: figures that anyone can repeat.
 
+mod across;
 mod bare;
 mod claim;
 mod engine;

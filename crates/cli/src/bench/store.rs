@@ -12,10 +12,9 @@ use tenure_load::scratch::Scratch;
 use tenure_load::spread;
 use tenure_store::postgres::{self, Postgres};
 
-use super::Result;
-use super::hints;
 use super::load::{Items, Measured, spread_claims};
 use super::report::{self, Figure, median};
+use super::{Result, across, hints};
 use crate::progress::bar;
 use crate::serve::lanes_over;
 
@@ -34,6 +33,9 @@ pub(crate) struct StoreBench {
     /// A PostgreSQL whose user may create databases: it gets one of its own there, and drops it afterwards.
     #[arg(long, env = "TENURE_DATABASE_URL", value_name = "URL", hide_env_values = true)]
     database_url: Option<String>,
+    /// A Redis, to measure hints over it, too.
+    #[arg(long, env = "TENURE_REDIS", value_name = "URL", hide_env_values = true)]
+    redis: Option<String>,
     /// Items, over all collections.
     #[arg(long, default_value_t = 100_000)]
     items: u64,
@@ -114,11 +116,21 @@ impl StoreBench {
         }
         progress.finish_and_clear();
         let mut figures = tell(&cells)?;
-        let lags = hints::measure(&nodes, &places, self.events)?;
-        for (what, lag) in [("quiet", &lags.quiet), ("beside 64 in flight", &lags.busy)] {
-            let ms = |quantile| super::load::as_f64(lag.value_at_quantile(quantile)) / 1_000.0;
-            figures.push(Figure::plain(format!("node to node, {what}, p50"), ms(0.5), "ms"));
-            figures.push(Figure::at_most(format!("node to node, {what}, p99"), ms(0.99), "ms", HINT_MS));
+        let mut lags = vec![("node to node", hints::measure(&nodes, &places, self.events)?)];
+        let (keys, beside) = (across::Keys::make()?, (&nodes[..], &places[..]));
+        lags.push(("server to socket, by NOTIFY", across::measure((url, None), &keys, beside, self.events)?));
+        if let Some(redis) = self.redis.as_deref() {
+            lags.push((
+                "server to socket, by Redis",
+                across::measure((url, Some(redis)), &keys, beside, self.events)?,
+            ));
+        }
+        for (way, lags) in lags {
+            for (what, lag) in [("quiet", &lags.quiet), ("beside 64 in flight", &lags.busy)] {
+                let ms = |quantile| super::load::as_f64(lag.value_at_quantile(quantile)) / 1_000.0;
+                figures.push(Figure::plain(format!("{way}, {what}, p50"), ms(0.5), "ms"));
+                figures.push(Figure::at_most(format!("{way}, {what}, p99"), ms(0.99), "ms", HINT_MS));
+            }
         }
         for node in nodes {
             node.stop()?;

@@ -1,12 +1,10 @@
 //! What there is to try things on: a few people with keys, a collection of things to hold, and what each
 //! application has to show.
 
-use std::sync::Arc;
-
 use tenure_apps::demo::People;
 use tenure_apps::{Actor, Desk};
 use tenure_core::command::{Acquire, PutItem};
-use tenure_core::{CollectionKey, Command, Expect, ItemId, ItemWrite, Json, Principal, Reply, Verb};
+use tenure_core::{CollectionKey, Command, Expect, ItemId, ItemWrite, Json, Principal, Reply, Text, Verb};
 use tenure_engine::Reader;
 use tenure_server::identity::{NewKey, demo_people};
 use tenure_server::{App, Role, permissions_of};
@@ -50,7 +48,7 @@ pub(super) async fn load(app: &App) -> Result {
     }
     for person in demo_people() {
         let (who, role) = (person.principal.name.clone(), person.role);
-        let name = Arc::from(format!("demonstration: {who}"));
+        let name = Text::from(format!("demonstration: {who}"));
         let new = NewKey { name, subject: person.principal, role, kinds: None };
         let made = app.identity().create_key(&actor, new, None).await.map_err(|problem| problem.detail)?;
         println!("{who}'s key ({role:?}), shown only now: {}", made.secret.expose());

@@ -1,5 +1,6 @@
 //! `tenure bench http` and `tenure bench store`, so small that they measure nothing: they must go on working.
 
+use tenure_redis::testing::Server as Redis;
 use tenure_store::conformance::Server as Database;
 
 use crate::process::{Server, code, tenure, text};
@@ -58,14 +59,18 @@ fn e09_a_benchmark_of_nodes_works_in_a_database_of_its_own_and_drops_it() {
     let database = Database::shared();
     let url = database.database();
     let count = "SELECT count(*) FROM pg_database WHERE datname LIKE 'tenure_bench_%'";
-    let mut bench = tenure();
-    bench.args(["bench", "store", "--rounds", "1", "--millis", "40", "--events", "3", "--json"]);
+    let (mut bench, redis) = (tenure(), Redis::start());
+    bench
+        .env("TENURE_REDIS", redis.url())
+        .args(["bench", "store", "--rounds", "1", "--millis", "40", "--events", "3", "--json"]);
     bench.args(["--collections", "2", "--items", "10240"]).env("TENURE_DATABASE_URL", &url);
     let figures = figures(&bench.output().expect("runs"));
     for name in [
         "one item, 64 in flight, two nodes, against the usual design",
         "ten items, 256 in flight, one node, p99",
         "node to node, beside 64 in flight, p99",
+        "server to socket, by NOTIFY, quiet, p99",
+        "server to socket, by Redis, beside 64 in flight, p50",
     ] {
         let (_, value) =
             figures.iter().find(|(known, _)| known == name).unwrap_or_else(|| panic!("no {name}"));

@@ -2,14 +2,19 @@
 
 mod asking;
 mod bench;
+mod deploy;
+mod hints;
+mod http;
 mod logging;
 mod migrate;
 mod nginx;
 mod nodes;
+mod pooler;
 mod process;
 mod proof;
 mod raffle;
 mod run;
 mod serve;
+mod upstream;
 mod watching;
 mod worker;

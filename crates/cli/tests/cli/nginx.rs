@@ -21,16 +21,22 @@ use crate::process::{ADMIN, Server, serve, tenure, text, until};
 const SAMPLE: &str = include_str!("../../../../deploy/nginx/tenure.conf");
 const COMPOSE: &str = include_str!("../../../../deploy/nginx/compose.conf");
 pub(crate) const NAME: &str = "tenure.example.com";
-/// A node's line in it.
+/// A node's lines in it.
 const NODE: &str = "    server 127.0.0.1:8080 max_fails=1 fail_timeout=2s;\n";
-const HERE: [u8; 4] = [127, 0, 0, 1];
+const BACKUP: &str = "    server 127.0.0.1:8080 max_fails=0 backup;\n";
+pub(crate) const HERE: [u8; 4] = [127, 0, 0, 1];
+/// In which the tests' nginx tells who has answered.
+pub(crate) const ANSWERED_BY: &str = "x-node";
 
 /// An nginx with the sample, changed only in what its first lines tell to change.
 pub(crate) struct Nginx {
     process: Child,
     plain: u16,
     secure: u16,
-    ca: RootCertStore,
+    /// One for all: to make it takes as long as to connect, and there may be a thousand who do.
+    tls: TlsConnector,
+    /// Nodes' hosts and ports.
+    nodes: Vec<String>,
 }
 
 impl Nginx {
@@ -42,13 +48,20 @@ impl Nginx {
         fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).expect("written");
         let mut ca = RootCertStore::empty();
         ca.add(CertificateDer::from_pem_file(folder.join("cert.pem")).expect("read")).expect("added");
+        let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let config = config.expect("versions").with_root_certificates(ca).with_no_client_auth();
 
         let (plain, secure) = (free_port(), free_port());
         let mut site = SAMPLE.to_owned();
-        let node = |url: &&str| NODE.replace("127.0.0.1:8080", url.trim_start_matches("http://"));
-        let nodes: Vec<String> = nodes.iter().map(node).collect();
+        let nodes: Vec<String> =
+            nodes.iter().map(|url| url.trim_start_matches("http://").to_owned()).collect();
+        let lines = |line: &str| -> String {
+            nodes.iter().map(|node| line.replace("127.0.0.1:8080", node)).collect()
+        };
         for (sample, here) in [
-            (NODE, nodes.concat()),
+            (NODE, lines(NODE)),
+            (BACKUP, lines(BACKUP)),
             ("listen 80;", format!("listen 127.0.0.1:{plain};")),
             ("listen 443 ", format!("listen 127.0.0.1:{secure} ")),
             ("/etc/tenure/tls/cert.pem", folder.join("cert.pem").display().to_string()),
@@ -58,24 +71,39 @@ impl Nginx {
             site = site.replace(sample, &here);
         }
         let process = run(folder, &site, secure);
-        Self { process, plain, secure, ca }
+        Self { process, plain, secure, tls: TlsConnector::from(Arc::new(config)), nodes }
+    }
+
+    /// Which of the nodes has answered, by what nginx says of it: all that it has asked, the last one last.
+    pub(crate) fn node_of(&self, asked: &str) -> Option<usize> {
+        let last = asked.rsplit([' ', ',']).next()?;
+        self.nodes.iter().position(|node| node == last)
+    }
+
+    /// The same, of an answer.
+    pub(crate) fn node_in(&self, answer: &str) -> Option<usize> {
+        let (head, _) = answer.split_once("\r\n\r\n")?;
+        self.node_of(head.lines().find_map(|line| line.strip_prefix(ANSWERED_BY)?.strip_prefix(": "))?)
     }
 
     /// From one of this machine's own addresses.
     pub(crate) async fn connect(&self, from: [u8; 4]) -> TlsStream<tokio::net::TcpStream> {
-        let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let config = config.expect("versions").with_root_certificates(self.ca.clone()).with_no_client_auth();
+        self.try_connect(from).await.expect("TLS")
+    }
+
+    /// The same; an error where it took longer than nginx waits.
+    pub(crate) async fn try_connect(
+        &self,
+        from: [u8; 4],
+    ) -> std::io::Result<TlsStream<tokio::net::TcpStream>> {
         let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
         socket.bind(SocketAddr::from((from, 0))).expect("an address");
-        let stream =
-            socket.connect(SocketAddr::from((Ipv4Addr::LOCALHOST, self.secure))).await.expect("connects");
-        let name = ServerName::try_from(NAME).expect("a name");
-        TlsConnector::from(Arc::new(config)).connect(name, stream).await.expect("TLS")
+        let stream = socket.connect(SocketAddr::from((Ipv4Addr::LOCALHOST, self.secure))).await?;
+        self.tls.connect(ServerName::try_from(NAME).expect("a name"), stream).await
     }
 
     /// A request over TLS, and the whole answer.
-    async fn ask(&self, from: [u8; 4], head: &str, body: &str) -> String {
+    pub(crate) async fn ask(&self, from: [u8; 4], head: &str, body: &str) -> String {
         let mut stream = self.connect(from).await;
         let request = format!(
             "{head}\r\nHost: {NAME}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
@@ -98,7 +126,7 @@ fn run(folder: &Path, site: &str, port: u16) -> Child {
     let temporary = temporary.map(|word| format!("{word}_temp_path {at}/{word};")).join(" ");
     let whole = format!(
         "daemon off; master_process off; worker_rlimit_nofile 8192; pid {at}/pid; error_log {at}/error.log; events {{ worker_connections 4096; }}\n\
-         http {{ access_log off; {temporary} include {at}/site.conf; }}\n"
+         http {{ access_log off; add_header {ANSWERED_BY} $upstream_addr always; {temporary} include {at}/site.conf; }}\n"
     );
     let main = folder.join("nginx.conf");
     fs::write(&main, whole).expect("written");
@@ -206,40 +234,51 @@ fn dying() -> (String, Arc<AtomicUsize>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn i11_a_change_that_reached_a_node_is_sent_to_no_other() {
-    // What changes nothing is asked again: that is what nginx would do with PUT and DELETE, too.
-    for (method, times) in [("GET", 2), ("PUT", 1), ("DELETE", 1), ("POST", 1), ("PATCH", 1)] {
+    const KEY: &str = "\r\nIdempotency-Key: 1";
+    // What changes nothing is asked again, as often as there are tries: that is what nginx would do with PUT and DELETE,
+    // too. With a key it may be asked once more where keys count.
+    for (method, key, times) in [
+        ("GET", "", 3),
+        ("PUT", "", 1),
+        ("PUT", KEY, 1),
+        ("DELETE", "", 1),
+        ("POST", "", 1),
+        ("POST", "\r\nIdempotency-Key:", 1),
+        ("POST", KEY, 2),
+        ("PATCH", "", 1),
+        ("PATCH", KEY, 1),
+    ] {
         // Anew for each, since nginx remembers for a while which nodes have failed.
         let folder = tempfile::tempdir().expect("a folder");
         let (first, second) = (dying(), dying());
         let nginx = Nginx::start(folder.path(), &[&first.0, &second.0]);
-        let answer = nginx.ask(HERE, &format!("{method} /v1/collections/lock/a/items/b HTTP/1.1"), "").await;
-        assert!(answer.starts_with("HTTP/1.1 502"), "{method}: {answer}");
+        let head = format!("{method} /v1/collections/lock/a/items/b HTTP/1.1{key}");
+        let answer = nginx.ask(HERE, &head, "").await;
+        assert!(answer.starts_with("HTTP/1.1 502"), "{head}: {answer}");
         let asked = first.1.load(Ordering::SeqCst) + second.1.load(Ordering::SeqCst);
-        assert_eq!(asked, times, "{method}");
-        let asked = by_compose(method).await;
-        assert_eq!(asked, times, "{method}, by the compose file's nginx");
+        assert_eq!(asked, times, "{head}");
+        let asked = by_compose(&head).await;
+        assert_eq!(asked, times, "{head}, by the compose file's nginx");
     }
 }
 
 /// How often nodes that die with their answer are asked by the nginx of the compose file.
-async fn by_compose(method: &str) -> usize {
+async fn by_compose(head: &str) -> usize {
     let folder = tempfile::tempdir().expect("a folder");
-    let (first, second, port) = (dying(), dying(), free_port());
+    let (first, second, third, port) = (dying(), dying(), dying(), free_port());
     let mut site = COMPOSE.replace("listen 8080;", &format!("listen 127.0.0.1:{port};"));
-    for (name, node) in [("node-1:8080", &first.0), ("node-2:8080", &second.0)] {
-        assert_eq!(site.matches(name).count(), 1, "{name}");
+    for (name, node) in [("node-1:8080", &first.0), ("node-2:8080", &second.0), ("node-3:8080", &third.0)] {
+        assert_eq!(site.matches(name).count(), 2, "{name}");
         site = site.replace(name, node.trim_start_matches("http://"));
     }
-    let gone = format!("127.0.0.1:{}", free_port());
-    let mut process = run(folder.path(), &site.replace("node-3:8080", &gone), port);
+    let mut process = run(folder.path(), &site, port);
     let mut stream = tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.expect("connects");
-    let request =
-        format!("{method} /v1/collections/lock/a/items/b HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    let request = format!("{head}\r\nHost: a\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.expect("sent");
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer).await;
     let _ = process.kill();
     let _ = process.wait();
-    assert!(text(&answer).starts_with("HTTP/1.1 502"), "{method}: {}", text(&answer));
-    first.1.load(Ordering::SeqCst) + second.1.load(Ordering::SeqCst)
+    assert!(text(&answer).starts_with("HTTP/1.1 502"), "{head}: {}", text(&answer));
+    [first, second, third].iter().map(|node| node.1.load(Ordering::SeqCst)).sum()
 }

@@ -5,16 +5,18 @@ use std::net::TcpStream;
 use std::process::Command;
 
 use rustix::process::Signal;
+use serde_json::{Value, json};
 use tenure_redis::testing::Server as Redis;
-use tenure_store::conformance::Server as Database;
+use tenure_store::conformance::{AS_VERSION_3, Server as Database};
 
+use crate::http;
 use crate::process::{ADMIN, Server, code, send, tenure, text, until};
 
 fn node(url: &str) -> Server {
     node_with(url, &[])
 }
 
-fn node_with(url: &str, more: &[(&str, &str)]) -> Server {
+pub(crate) fn node_with(url: &str, more: &[(&str, &str)]) -> Server {
     let mut command = keyless(url);
     command.env("TENURE_ADMIN_KEY", ADMIN).envs(more.iter().copied());
     Server::of(command)
@@ -54,6 +56,74 @@ fn e09_nodes_that_start_at_once_on_an_empty_database_make_one_first_key() {
 
     let url = database.database();
     assert_eq!(at_once(4, || node(&url)).len(), 4, "with the operator's own key all of them start, too");
+}
+
+/// What a node has before it is upgraded: something that is held and whose reply is kept, something that has ended,
+/// and a policy.
+struct Used {
+    held: Value,
+    ended: String,
+    policy: Value,
+}
+
+fn claim(item: &str) -> Value {
+    json!({"collection": "lock/old", "items": [item], "ttl_ms": 3_600_000})
+}
+
+impl Used {
+    fn by(node: &Server) -> Self {
+        let ask = |method: &str, path: &str, key: &str, body: &Value| {
+            let (status, said) = http::ask(&node.url, method, path, key, body).expect("an answer");
+            assert!(status < 300, "{path}: {status} {said}");
+            said
+        };
+        let held = ask("POST", "/v1/claims", "once", &claim("held"));
+        let ended = ask("POST", "/v1/claims", "", &claim("ended"));
+        let ended = format!("/v1/claims/{}", ended["id"].as_str().expect("an id"));
+        ask("DELETE", &ended, "", &Value::Null);
+        let mut policy = ask("GET", "/v1/policies/lock", "", &Value::Null)["policy"].clone();
+        policy["max_items"] = json!(3);
+        ask("PUT", "/v1/policies/lock", "", &policy);
+        Self { held, ended, policy }
+    }
+
+    /// Another node knows all of it, and goes on with it.
+    fn check(&self, node: &Server, item: &str) {
+        let ask = |method: &str, path: &str, key: &str, body: &Value| {
+            http::ask(&node.url, method, path, key, body).expect("an answer")
+        };
+        assert_eq!(ask("GET", "/readyz", "", &Value::Null).0, 200);
+        let (_, held) = ask("GET", "/v1/claims?collection=lock/old&state=active", "", &Value::Null);
+        assert_eq!(held["claims"].as_array().map(Vec::len), Some(1), "{held}");
+        assert_eq!(held["claims"][0]["id"], self.held["id"]);
+        assert_eq!(ask("POST", "/v1/claims", "once", &claim("held")), (201, self.held.clone()), "it is kept");
+        assert_eq!(ask("GET", &self.ended, "", &Value::Null).1["state"], "released");
+        assert_eq!(ask("GET", "/v1/policies/lock", "", &Value::Null).1["policy"], self.policy);
+        let (status, new) = ask("POST", "/v1/claims", "", &claim(item));
+        assert_eq!(status, 201, "{new}");
+        let new = format!("/v1/claims/{}", new["id"].as_str().expect("an id"));
+        assert_eq!(ask("DELETE", &new, "", &Value::Null).0, 204);
+    }
+}
+
+/// R26 with real processes, on what the version before wrote.
+#[test]
+fn r26_ten_nodes_that_start_at_once_upgrade_a_used_database_and_know_what_is_in_it() {
+    // Of its own: ten nodes may want more than half of a server's connections.
+    let database = Database::start();
+    let url = database.database();
+    let name = url.rsplit('/').next().expect("a name");
+    let used = Used::by(&node(&url));
+    database.gone(&url);
+    database.run(name, AS_VERSION_3);
+    let nodes = at_once(10, || node(&url));
+    for (number, node) in nodes.iter().enumerate() {
+        used.check(node, &format!("new-{number}"));
+    }
+    let ask = |sql: &str| database.ask(name, sql).expect("a row");
+    let migrations = "SELECT string_agg(version::text, ',' ORDER BY version) FROM tenure.migrations";
+    assert_eq!(ask(migrations), "1,2,3,4", "each once");
+    assert_eq!(ask("SELECT epoch FROM tenure.meta"), "1", "an upgrade is no restore");
 }
 
 #[test]

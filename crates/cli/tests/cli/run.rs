@@ -158,3 +158,34 @@ fn e10_wrong_usage_is_64_and_no_server_is_69() {
     assert_eq!(code(&nobody), 69, "{}", text(&nobody.stderr));
     assert!(text(&nobody.stderr).contains("tenure serve"));
 }
+
+/// Whoever answers nothing is told of, once, while there is still hope; and not where the claim is merely held.
+#[test]
+fn e10_a_server_that_does_not_answer_is_told_of() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", silent.local_addr().expect("an address"));
+    for wait in ["0s", "10m"] {
+        let mut run = tenure();
+        run.env("TENURE_KEY", "none").args(["run", "--server", &url, "--key", "job", "--wait", wait]);
+        let run = run.args(["--", "true"]).stderr(std::process::Stdio::piped()).spawn();
+        let mut run = run.expect("starts");
+        let mut said = std::io::BufReader::new(run.stderr.take().expect("piped"));
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut said, &mut line).expect("a line");
+        assert!(line.starts_with(&format!("tenure: waiting for the server at {url}: no answer")), "{line}");
+        send(&run, Signal::TERM);
+        run.wait().expect("ends");
+        let mut rest = String::new();
+        std::io::Read::read_to_string(&mut said, &mut rest).expect("text");
+        assert_eq!(rest, "", "once");
+    }
+    let (_folder, server) = start();
+    let held = ["run", "--key", "job", "--", "sh", "-c", "sleep 60"];
+    let mut holder = server.ask(&held).spawn().expect("starts");
+    until("it is held", || server.json(&["ls", "--json"]) != serde_json::json!([]));
+    let ran = server.ask(&["run", "--key", "job", "--wait", "4s", "--", "true"]).output().expect("runs");
+    assert_eq!(code(&ran), 11);
+    assert!(!text(&ran.stderr).contains("waiting for the server"), "{}", text(&ran.stderr));
+    send(&holder, Signal::TERM);
+    holder.wait().expect("ends");
+}

@@ -109,6 +109,18 @@ impl Peers {
         }
     }
 
+    /// Syncs of who serves a design that were made to take longer, so far.
+    pub(crate) fn delayed(&self, design: Design) -> u64 {
+        let running = match design {
+            Design::Http | Design::Socket => Some(&self.tenure.running),
+            Design::Redis(fsync, _) => self.redis(fsync).map(|redis| &redis.running),
+            Design::RedisPipelined => self.always.as_ref().map(|redis| &redis.running),
+            Design::Etcd => self.etcd.as_ref().map(|etcd| &etcd.running),
+            Design::RowLocks | Design::Ticketing => self.postgres.as_ref().map(|postgres| &postgres.running),
+        };
+        running.map_or(0, |running| running.delayed.count())
+    }
+
     /// Callers of a design, each with a connection of its own, made when it is measured: servers close those that
     /// are idle. Row locks have a pool instead.
     pub(crate) async fn callers(

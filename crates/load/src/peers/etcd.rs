@@ -16,7 +16,7 @@ use tenure_load::wire::{Target, Wire};
 pub(crate) struct Etcd {
     pub(crate) port: u16,
     /// Ends with this.
-    _running: Running,
+    pub(crate) running: Running,
 }
 
 impl Etcd {
@@ -39,9 +39,9 @@ impl Etcd {
             "--log-level",
             "error",
         ]);
-        let running = place.start(command, &folder)?;
-        wait_for(port)?;
-        Ok(Self { port, _running: running })
+        let mut running = place.start_traced(command, &folder)?;
+        wait_for(port, &mut running)?;
+        Ok(Self { port, running })
     }
 }
 

@@ -4,12 +4,16 @@
 mod cells;
 mod drive;
 mod etcd;
+mod letter;
 mod place;
 mod plot;
 mod postgres;
 mod redis;
 mod resp;
 mod run;
+mod setup;
+mod slow;
+mod steps;
 mod summary;
 mod table;
 mod tenure;
@@ -52,6 +56,9 @@ pub(crate) struct Options {
     /// A short look: some five minutes, and less to rely on.
     #[arg(long)]
     quick: bool,
+    /// Next to nothing of everything, for a test of the benchmark itself: its figures mean nothing.
+    #[arg(long, hide = true)]
+    smoke: bool,
     /// Only the main part and the half load.
     #[arg(long)]
     main_only: bool,
@@ -60,7 +67,31 @@ pub(crate) struct Options {
     only: Vec<String>,
 }
 
+/// What no option names: how much there is of what is measured, beside rounds and their time.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    /// Connections along which scaling is drawn.
+    scale: &'static [usize],
+    /// Microseconds that a sync takes longer; the first are next to none.
+    delays: &'static [u64],
+    /// Items in PostgreSQL's tables: a share for each of the most callers.
+    rows: u64,
+    /// Events that sockets hear.
+    events: &'static str,
+    /// Whether the machine is to be quiet before anything is measured.
+    waits: bool,
+}
+
 impl Options {
+    fn size(&self) -> Size {
+        if self.smoke {
+            return Size { scale: &[1, 4], delays: &[1_000], rows: 8_000, events: "5", waits: false };
+        }
+        let events = if self.quick { "20" } else { "100" };
+        let (scale, delays) = (&[1, 4, 16, 64, 256], &[10, 100, 1_000, 5_000]);
+        Size { scale, delays, rows: 300_000, events, waits: true }
+    }
+
     /// Whether a design is asked for.
     fn asks_for(&self, design: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|word| design.contains(word.as_str()))
@@ -74,8 +105,10 @@ fn main() -> Result {
         options.held = options.held.min(100_000);
         options.sockets = options.sockets.min(1_000);
     }
-    let table = run::run(&options)?;
-    println!("{}", summary::write(&options, &table)?);
+    if options.smoke {
+        options = Options { connections: 4, millis: 50, rounds: 1, held: 1_000, sockets: 20, ..options };
+    }
+    println!("{}", run::run(&options)?);
     println!("written to {}", options.out.display());
     Ok(())
 }

@@ -10,7 +10,7 @@ use tenure_load::Result;
 /// A running server.
 pub(crate) struct Postgres {
     pub(crate) url: String,
-    running: Running,
+    pub(crate) running: Running,
 }
 
 impl Postgres {
@@ -48,8 +48,8 @@ impl Postgres {
         }
         command.args(["-p", &port.to_string()]);
         as_nobody(&mut command, &folder)?;
-        let running = place.start(command, &folder)?;
-        wait_for(port)?;
+        let mut running = place.start(command, &folder)?;
+        wait_for(port, &mut running)?;
         // It listens before it answers.
         let mut ready = Command::new(bin.join("pg_isready"));
         ready.args(["--quiet", "--host=127.0.0.1", "--port", &port.to_string()]).stdin(Stdio::null());
@@ -67,10 +67,10 @@ impl Postgres {
 impl Drop for Postgres {
     fn drop(&mut self) {
         // SIGQUIT: its children end with it; SIGKILL, which follows, would leave them.
-        let pid = i32::try_from(self.running.0.id()).ok().and_then(rustix::process::Pid::from_raw);
+        let pid = i32::try_from(self.running.child.id()).ok().and_then(rustix::process::Pid::from_raw);
         if let Some(pid) = pid {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::QUIT);
-            let _ = self.running.0.wait();
+            let _ = self.running.child.wait();
         }
     }
 }

@@ -20,7 +20,7 @@ const LEASE_MS: &str = "60000";
 pub(crate) struct Redis {
     pub(crate) port: u16,
     /// Ends with this.
-    _running: Running,
+    pub(crate) running: Running,
 }
 
 impl Redis {
@@ -42,9 +42,9 @@ impl Redis {
         // A rewrite in the middle of a round would be measured as Redis's own pace.
         command.args(["--auto-aof-rewrite-percentage", "0", "--port", &port.to_string()]);
         command.arg("--dir").arg(&folder);
-        let running = place.start(command, &folder)?;
-        wait_for(port)?;
-        Ok(Self { port, _running: running })
+        let mut running = place.start(command, &folder)?;
+        wait_for(port, &mut running)?;
+        Ok(Self { port, running })
     }
 }
 

@@ -1,13 +1,14 @@
 //! What a run says: the table as it was measured, the machine that it was measured on, the aims and what
-//! became of them, and plots.
+//! became of them, what was left out, and plots.
 
 use std::fmt::Write as _;
-use std::process::Command;
 
 use tenure_load::Result;
 
 use super::Options;
+use super::letter;
 use super::plot::{self, Series, short};
+use super::setup::setup;
 use super::table::{QUANTILES, Table};
 
 /// Less than this much better is a tie.
@@ -15,6 +16,10 @@ const TIE: f64 = 1.2;
 
 /// From a change to ten thousand sockets, for all but one in a hundred.
 const SOCKETS_MS: f64 = 75.0;
+
+/// What is compared with pipelines of Redis, ours and its own program's, and how many times as fast it is to be.
+const PIPELINED: &str = "tenure socket pipelined";
+const PIPELINED_LEAST: f64 = 1.7;
 
 /// An aim: ours against theirs, at least so many times as fast.
 struct Aim {
@@ -27,7 +32,7 @@ const AIMS: &[Aim] = &[
     aim("tenure http one", "redis always one", 1.0),
     aim("tenure http ten", "redis always ten script", 1.5),
     aim("tenure http ten", "redis always ten naive", 5.0),
-    aim("tenure socket pipelined", "redis always pipelined", 1.7),
+    aim(PIPELINED, "redis always pipelined", PIPELINED_LEAST),
     aim("tenure http one", "etcd one", 10.0),
     aim("tenure http ten", "etcd ten", 12.0),
     aim("tenure http one", "postgresql row locks one", 4.0),
@@ -102,6 +107,9 @@ fn series(table: &Table, part: &str) -> Vec<Series> {
 fn summary(options: &Options, table: &Table) -> String {
     let at = u64::from(options.connections);
     let mut out = String::from("# Side by side\n\n");
+    if !table.is_over {
+        out.push_str("**This run did not come to its end: parts are missing.**\n\n");
+    }
     // Writing into a string cannot fail.
     let _ = writeln!(
         out,
@@ -124,7 +132,7 @@ fn summary(options: &Options, table: &Table) -> String {
     }
     out.push_str("\n## Aims\n\n| figure | measured | aim | |\n| --- | ---: | ---: | --- |\n");
     for Aim { ours, theirs, least } in AIMS {
-        let row = match table.ratio("throughput", ours, theirs, at) {
+        let row = match table.ratio(("throughput", ours), ("throughput", theirs), at) {
             Some(ratio) => format!("{ratio:.2}× | {least}× | {}", verdict(ratio, *least)),
             None => format!("not measured | {least}× | its peer is missing"),
         };
@@ -149,8 +157,18 @@ fn summary(options: &Options, table: &Table) -> String {
             options.sockets
         );
     }
+    push_letter(&mut out, table, at);
+    push_slower_disk(&mut out, table, at);
+    if !table.left_out().is_empty() {
+        out.push_str("\n## Left out\n\n");
+    }
+    for (what, times) in table.left_out() {
+        let times = if *times == 1 { String::new() } else { format!(" ({times} times)") };
+        let _ = writeln!(out, "- {what}{times}");
+    }
     out.push_str(
-        "\nA ratio is taken within each round. Less than 1.2× either way is a tie. Nothing is measured before Tenure has folded \
+        "\n## How to read it\n\n\
+         A ratio is taken within each round. Less than 1.2× either way is a tie. Nothing is measured before Tenure has folded \
          what it committed before, for that is done aside; rewrites of Redis's log are turned off.\n\n\
          What each does: Tenure commits a claim, its event and its audit row, durably, and the same for the release. \
          Redis sets keys with a value of one's own and compares before it deletes; `always` syncs before it answers, \
@@ -160,6 +178,71 @@ fn summary(options: &Options, table: &Table) -> String {
          sells in one transaction in PostgreSQL, and deletes the ten keys. Pipelined: 32 commands of each connection at once.\n",
     );
     out
+}
+
+/// Tenure's commands against the requests of Redis's own program.
+fn push_letter(out: &mut String, table: &Table, at: u64) {
+    let designs = table.designs(letter::PART);
+    if designs.is_empty() {
+        return;
+    }
+    out.push_str(
+        "\n## `redis-benchmark -P 32`, to the letter\n\n\
+         Redis's own program, on as many connections, against the same Redis with `appendfsync always`. It only sets: `SET NX \
+         PX` on keys that are new, and its own `-t set` on one key. Beside it Tenure's commands over pipelined sockets, two to a \
+         cycle: a claim, and a release that is checked. `raw.csv` has requests where it has cycles of others.\n\n\
+         | redis-benchmark | requests/s | spread | p50 | p99 | Tenure, commands/s | ratio | aim | |\n\
+         | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n",
+    );
+    let ours = table.rate("throughput", PIPELINED, at);
+    for design in designs {
+        let Some((rate, apart)) = table.rate(letter::PART, &design, at) else { continue };
+        let ms = |quantile| table.ms(letter::PART, &design, at, quantile).unwrap_or(f64::NAN);
+        let ratio = table.ratio(("throughput", PIPELINED), (letter::PART, &design), at);
+        let compared = match (ours, ratio.map(|cycles| 2.0 * cycles)) {
+            (Some((cycles, _)), Some(ratio)) => {
+                let word = verdict(ratio, PIPELINED_LEAST);
+                format!("{} | {ratio:.2}× | {PIPELINED_LEAST}× | {word}", short(2.0 * cycles))
+            }
+            _ => format!("not measured | | {PIPELINED_LEAST}× |"),
+        };
+        let _ = writeln!(
+            out,
+            "| {design} | {} | {:.0} % | {:.2} ms | {:.2} ms | {compared} |",
+            short(rate),
+            100.0 * apart,
+            ms(0),
+            ms(2)
+        );
+    }
+}
+
+/// What became of everyone whose syncs took longer, beside what it does without.
+fn push_slower_disk(out: &mut String, table: &Table, at: u64) {
+    let (part, places) = ("slower disk", table.places("slower disk"));
+    if places.is_empty() {
+        return;
+    }
+    out.push_str(
+        "\n## On a slower disk\n\n\
+         Cycles a second when every sync takes so much longer, at the least. A shim in front of the C library delays Tenure, \
+         Redis and PostgreSQL. etcd makes its system calls by itself: strace stops it at its syncs, which costs by itself; \
+         how much is seen where the delay is least, against what it does without. Delayed syncs are counted, and who has too \
+         few of them for what it did is left out.\n\n| design | without |",
+    );
+    for micros in &places {
+        let _ = write!(out, " {micros} µs |");
+    }
+    let _ = writeln!(out, "\n| --- | ---: |{}", " ---: |".repeat(places.len()));
+    for design in table.designs(part) {
+        let figure =
+            |rate: Option<(f64, f64)>| rate.map_or_else(|| "left out".to_owned(), |(rate, _)| short(rate));
+        let _ = write!(out, "| {design} | {} |", figure(table.rate("throughput", &design, at)));
+        for micros in &places {
+            let _ = write!(out, " {} |", figure(table.rate(part, &design, *micros)));
+        }
+        out.push('\n');
+    }
 }
 
 /// What became of an aim.
@@ -172,49 +255,6 @@ fn verdict(ratio: f64, least: f64) -> &'static str {
     } else {
         "**missed**"
     }
-}
-
-fn setup(options: &Options) -> String {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let said = |program: &str, arguments: &[&str]| {
-        let output = Command::new(program).args(arguments).output().ok()?;
-        let text = String::from_utf8_lossy(&output.stdout).lines().next()?.trim().to_owned();
-        output.status.success().then_some(text)
-    };
-    let field = |text: &str, name: &str| {
-        let line = text.lines().find(|line| line.starts_with(name))?;
-        Some(line.split_once(':')?.1.trim().to_owned())
-    };
-    let unknown = || "not there".to_owned();
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let etcd = options.etcd.as_ref().map_or_else(|| "etcd".to_owned(), |path| path.display().to_string());
-    let tenure = options.tenure.display().to_string();
-    let rows = [
-        ("processor", field(&read("/proc/cpuinfo"), "model name")),
-        ("cores", Some(cores.to_string())),
-        ("memory", field(&read("/proc/meminfo"), "MemTotal")),
-        ("system", said("uname", &["-sr"])),
-        ("load before the end", read("/proc/loadavg").split(' ').next().map(str::to_owned)),
-        ("file system", said("stat", &["-f", "-c", "%T", "."])),
-        ("Tenure", said(&tenure, &["--version"])),
-        ("commit", said("git", &["rev-parse", "--short", "HEAD"])),
-        ("Redis", said("redis-server", &["--version"])),
-        ("etcd", said(&etcd, &["--version"])),
-        ("PostgreSQL", said("psql", &["--version"])),
-    ];
-    let mut out = String::from("# How it was measured\n\n| what | |\n| --- | --- |\n");
-    for (what, value) in rows {
-        let _ = writeln!(out, "| {what} | {} |", value.unwrap_or_else(unknown));
-    }
-    let Options { connections, millis, rounds, held, sockets, .. } = options;
-    let _ = writeln!(
-        out,
-        "\n{connections} connections, {rounds} rounds of {millis} ms each, up to {held} held items, {sockets} sockets. Everything runs on \
-         this one machine, the generator too: one thread of it for whoever is spoken to by hand, two for PostgreSQL's \
-         library. Repeat it with `cargo xtask bench --connections {connections} --millis {millis} --rounds {rounds} --held \
-         {held} --sockets {sockets}`."
-    );
-    out
 }
 
 #[cfg(test)]

@@ -31,15 +31,33 @@ impl Line {
 
 /// All of it.
 #[derive(Debug, Default)]
-pub(crate) struct Table(pub(crate) Vec<Line>);
+pub(crate) struct Table {
+    pub(crate) lines: Vec<Line>,
+    /// What could not be measured and why, and how often.
+    left_out: Vec<(String, u32)>,
+    /// Whether nothing is to come any more.
+    pub(crate) is_over: bool,
+}
 
 impl Table {
     fn rounds<'a>(&'a self, part: &'a str, design: &'a str, at: u64) -> impl Iterator<Item = &'a Line> {
-        self.0.iter().filter(move |line| line.part == part && line.design == design && line.at == at)
+        self.lines.iter().filter(move |line| line.part == part && line.design == design && line.at == at)
     }
 
     fn rates(&self, part: &str, design: &str, at: u64) -> Vec<f64> {
         self.rounds(part, design, at).map(|line| line.rate).collect()
+    }
+
+    /// Names what could not be measured. The same is named once.
+    pub(crate) fn leave_out(&mut self, what: String) {
+        match self.left_out.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, times)) => *times += 1,
+            None => self.left_out.push((what, 1)),
+        }
+    }
+
+    pub(crate) fn left_out(&self) -> &[(String, u32)] {
+        &self.left_out
     }
 
     /// Cycles a second, in the middle, and how far the rounds lie apart.
@@ -55,9 +73,9 @@ impl Table {
     }
 
     /// The ratio of two designs, taken round by round: what is compared shares the machine's mood.
-    pub(crate) fn ratio(&self, part: &str, ours: &str, theirs: &str, at: u64) -> Option<f64> {
-        let ratios = self.rounds(part, ours, at).filter_map(|line| {
-            let other = self.rounds(part, theirs, at).find(|other| other.round == line.round)?;
+    pub(crate) fn ratio(&self, ours: (&str, &str), theirs: (&str, &str), at: u64) -> Option<f64> {
+        let ratios = self.rounds(ours.0, ours.1, at).filter_map(|line| {
+            let other = self.rounds(theirs.0, theirs.1, at).find(|other| other.round == line.round)?;
             Some(line.rate / other.rate)
         });
         let ratios: Vec<f64> = ratios.collect();
@@ -67,7 +85,7 @@ impl Table {
     /// The designs of a part, in the order in which they were measured.
     pub(crate) fn designs(&self, part: &str) -> Vec<String> {
         let mut designs: Vec<String> = Vec::new();
-        for line in self.0.iter().filter(|line| line.part == part) {
+        for line in self.lines.iter().filter(|line| line.part == part) {
             if !designs.contains(&line.design) {
                 designs.push(line.design.clone());
             }
@@ -78,7 +96,7 @@ impl Table {
     /// Where a part was measured, in order.
     pub(crate) fn places(&self, part: &str) -> Vec<u64> {
         let mut places: Vec<u64> =
-            self.0.iter().filter(|line| line.part == part).map(|line| line.at).collect();
+            self.lines.iter().filter(|line| line.part == part).map(|line| line.at).collect();
         places.sort_unstable();
         places.dedup();
         places
@@ -88,7 +106,7 @@ impl Table {
         let mut out =
             "part,design,at,connections,items_per_claim,round,cycles_per_second,p50_ms,p90_ms,p99_ms,p999_ms,max_ms\n"
                 .to_owned();
-        for line in &self.0 {
+        for line in &self.lines {
             let Line { part, design, at, connections, per_claim, round, rate, ms } = line;
             let [p50, p90, p99, p999, most] = ms;
             // Writing into a string cannot fail.
@@ -115,13 +133,23 @@ mod tests {
         let rounds = [("a", 10.0, 5.0), ("a", 30.0, 10.0), ("a", 90.0, 90.0)];
         let mut table = Table::default();
         for (round, (_, ours, theirs)) in (0..).zip(rounds) {
-            table.0.push(line("ours", round, ours));
-            table.0.push(line("theirs", round, theirs));
+            table.lines.push(line("ours", round, ours));
+            table.lines.push(line("theirs", round, theirs));
         }
-        assert_eq!(table.ratio("throughput", "ours", "theirs", 64), Some(2.0));
+        let of = |design| ("throughput", design);
+        assert_eq!(table.ratio(of("ours"), of("theirs"), 64), Some(2.0));
         assert_eq!(table.rate("throughput", "theirs", 64).map(|(middle, _)| middle), Some(10.0));
-        assert_eq!(table.ratio("throughput", "ours", "nobody", 64), None);
+        assert_eq!(table.ratio(of("ours"), of("nobody"), 64), None);
         assert_eq!(table.designs("throughput"), ["ours", "theirs"]);
         assert!(table.csv().lines().nth(1).unwrap().starts_with("throughput,ours,64,64,1,0,10.0,1.000,"));
+    }
+
+    #[test]
+    fn what_is_left_out_for_one_reason_is_named_once() {
+        let mut table = Table::default();
+        for what in ["etcd: gone", "Redis: gone", "etcd: gone"] {
+            table.leave_out(what.to_owned());
+        }
+        assert_eq!(table.left_out(), [("etcd: gone".to_owned(), 2), ("Redis: gone".to_owned(), 1)]);
     }
 }

@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) struct Tenure {
     pub(crate) target: Target,
     /// Ends with this.
-    _running: Running,
+    pub(crate) running: Running,
 }
 
 impl Tenure {
@@ -39,10 +39,10 @@ impl Tenure {
         let folder = place.folder(&format!("tenure-{name}"))?;
         let mut command = tenure_load::server(program);
         command.args(["serve", "--listen", "127.0.0.1:0", "--data", "data"]).current_dir(&folder);
-        place.slow_down(&mut command);
+        let delayed = place.slow_down(&mut command, &folder)?;
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(folder.join("output"))?);
-        let mut running = Running(command.spawn()?);
-        let stdout = running.0.stdout.take().ok_or("the server has no output")?;
+        let mut running = Running { child: command.spawn()?, delayed };
+        let stdout = running.child.stdout.take().ok_or("the server has no output")?;
         let mut key = String::new();
         for line in BufReader::new(stdout).lines() {
             let line = line?;
@@ -50,7 +50,7 @@ impl Tenure {
                 shown.clone_into(&mut key);
             } else if let Some(host) = line.strip_prefix("Listening on http://") {
                 let target = Target { address: host.parse()?, host: host.to_owned(), key };
-                return Ok(Self { target, _running: running });
+                return Ok(Self { target, running });
             }
         }
         Err(std::fs::read_to_string(folder.join("output"))?.trim().to_owned().into())

@@ -194,7 +194,7 @@ fn note(bytes: &[u8], shared: &Shared) -> (usize, bool) {
 }
 
 /// The number in `"event-17."`, the name of the item that it is about.
-fn event_of(message: &[u8]) -> Option<usize> {
+pub(crate) fn event_of(message: &[u8]) -> Option<usize> {
     let start = memmem::find(message, b"\"event-")? + 7;
     let end = start + memchr::memchr(b'.', &message[start..])?;
     std::str::from_utf8(&message[start..end]).ok()?.parse().ok()

@@ -4,9 +4,9 @@
 
 mod audience;
 mod claims;
-mod listen;
+pub(super) mod listen;
 mod run;
-mod server;
+pub(super) mod server;
 mod sockets;
 
 use std::path::PathBuf;

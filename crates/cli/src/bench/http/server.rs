@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::ToSocketAddrs;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -27,9 +27,37 @@ impl Own {
     /// Starts a server without rates in this folder.
     pub(crate) fn start(folder: &Path, connections: u64) -> Result<Self> {
         let mut command = tenure_load::server(&std::env::current_exe()?);
+        command.env("TENURE_LIMITS_CONNECTIONS", connections.to_string()).args([
+            "serve",
+            "--listen",
+            "127.0.0.1:0",
+            "--data",
+            "data",
+        ]);
+        Self::run(command, folder)
+    }
+
+    /// Starts a node over a database, with a folder for its log. Nodes over one database share its secret and the key.
+    pub(crate) fn start_node(
+        folder: &Path,
+        (database, redis): (&str, Option<&str>),
+        (secret, key): (&str, &str),
+    ) -> Result<Self> {
+        let mut command = tenure_load::server(&std::env::current_exe()?);
+        // By the environment: what stands in a command line can be read by everyone on a machine.
+        command.env("TENURE_DATABASE_URL", database).env("TENURE_SECRET", secret);
+        command.env("TENURE_ADMIN_KEY", key);
+        if let Some(redis) = redis {
+            command.env("TENURE_REDIS", redis);
+        }
+        command.args(["serve", "--listen", "127.0.0.1:0"]);
+        let mut own = Self::run(command, folder)?;
+        key.clone_into(&mut own.key);
+        Ok(own)
+    }
+
+    fn run(mut command: Command, folder: &Path) -> Result<Self> {
         command
-            .env("TENURE_LIMITS_CONNECTIONS", connections.to_string())
-            .args(["serve", "--listen", "127.0.0.1:0", "--data", "data"])
             // A configuration file that happens to lie here is not meant.
             .current_dir(folder)
             .stdout(Stdio::piped())

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -28,7 +28,6 @@ const SHORT_PAUSE: Duration = Duration::from_millis(50);
 const EXPECTED: &[&str] = &["held", "finished", "lost", "in_progress", "away", "stopped", "overloaded"];
 
 /// What everybody was told.
-#[derive(Default)]
 pub(crate) struct Told {
     /// Claims that were granted: whose, and on what.
     pub(crate) granted: Mutex<BTreeMap<String, (String, Vec<String>)>>,
@@ -38,7 +37,43 @@ pub(crate) struct Told {
     pub(crate) refusals: Mutex<BTreeMap<String, u64>>,
     /// Answers that were no refusals.
     pub(crate) count: AtomicU64,
+    /// Which node last answered each buyer, and when.
+    pub(crate) served: Mutex<BTreeMap<u64, (usize, Instant)>>,
+    /// Buyers from this number on take a rest: where each is looked at, as many are there as the machine can serve in time.
+    pub(crate) first_to_rest: AtomicU64,
+    pub(crate) resting: AtomicU64,
     pub(crate) over: AtomicBool,
+}
+
+impl Default for Told {
+    fn default() -> Self {
+        Self {
+            granted: Mutex::default(),
+            sold: Mutex::default(),
+            released: Mutex::default(),
+            refusals: Mutex::default(),
+            count: AtomicU64::new(0),
+            served: Mutex::default(),
+            first_to_rest: AtomicU64::new(u64::MAX),
+            resting: AtomicU64::new(0),
+            over: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Told {
+    async fn rest(&self, number: u64) {
+        let rests =
+            || number >= self.first_to_rest.load(Ordering::SeqCst) && !self.over.load(Ordering::SeqCst);
+        if !rests() {
+            return;
+        }
+        self.resting.fetch_add(1, Ordering::SeqCst);
+        while rests() {
+            let _ = timeout(SHORT_PAUSE, pending::<()>()).await;
+        }
+        self.resting.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// A buyer, at an address and a connection of its own.
@@ -51,13 +86,15 @@ pub(crate) struct Buyer {
 impl Buyer {
     pub(crate) async fn run(self) {
         let [_, _, high, low] = u32::try_from(self.number).expect("few").to_be_bytes();
-        let mut line = Line { nginx: self.nginx, from: [127, 1, high, low], stream: None };
+        let mut line =
+            Line { nginx: self.nginx, number: self.number, from: [127, 1, high, low], stream: None };
         let name = format!("buyer-{}", self.number);
         let token = token(&name);
         for visit in 0_u64.. {
             if self.told.over.load(Ordering::SeqCst) && visit > 0 {
                 return;
             }
+            self.told.rest(self.number).await;
             let mixed = (self.number * 7_919 + visit + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
             visit_once(&mut line, &self.told, (&name, &token), (visit, mixed)).await;
         }
@@ -96,19 +133,29 @@ async fn ask(
     (path, body, key): (&str, &Value, &str),
 ) -> Option<Value> {
     loop {
+        line.connect().await;
         let answer = timeout(PATIENCE, line.post(path, token, key, &body.to_string())).await.ok().flatten();
-        let Some((status, answer)) = answer else {
+        let Some(Answer { status, body: answer, node }) = answer else {
             // Nobody knows what came of it: the same key finds out.
             line.stream = None;
             continue;
         };
+        let serve = || {
+            let node = node.expect("nginx says who answered");
+            told.served.lock().insert(line.number, (node, Instant::now()));
+        };
         if let 200 | 201 = status {
+            serve();
             told.count.fetch_add(1, Ordering::SeqCst);
             return serde_json::from_str(&answer).ok();
         }
         let refusal: Value = serde_json::from_str(&answer).unwrap_or_default();
         let code = if let Some(code) = refusal["code"].as_str() {
             assert!(EXPECTED.contains(&code), "{status} {path}: {answer}");
+            // A node that can do nothing now serves nobody.
+            if status != 503 {
+                serve();
+            }
             code.to_owned()
         } else {
             // nginx, of a node that is gone.
@@ -124,20 +171,35 @@ async fn ask(
     }
 }
 
+/// What came back.
+struct Answer {
+    status: u16,
+    body: String,
+    /// Which node it came from.
+    node: Option<usize>,
+}
+
 /// A connection to nginx that is used again.
 struct Line {
     nginx: Arc<Nginx>,
+    /// Whose.
+    number: u64,
     from: [u8; 4],
     stream: Option<TlsStream<TcpStream>>,
 }
 
 impl Line {
-    /// The answer's status and body; `None` when there was none.
-    async fn post(&mut self, path: &str, token: &str, key: &str, body: &str) -> Option<(u16, String)> {
-        let mut stream = match self.stream.take() {
-            Some(stream) => stream,
-            None => self.nginx.connect(self.from).await,
-        };
+    /// With all the patience that there is: nginx is always there, and a thousand who give up and come again only keep
+    /// it busy.
+    async fn connect(&mut self) {
+        while self.stream.is_none() {
+            self.stream = self.nginx.try_connect(self.from).await.ok();
+        }
+    }
+
+    /// The answer; `None` when there was none.
+    async fn post(&mut self, path: &str, token: &str, key: &str, body: &str) -> Option<Answer> {
+        let mut stream = self.stream.take()?;
         let request = format!(
             "POST {path} HTTP/1.1\r\nHost: {NAME}\r\nAuthorization: Bearer {token}\r\nIdempotency-Key: {key}\r\n\
              Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
@@ -165,7 +227,8 @@ impl Line {
         if !text.contains("connection: close") {
             self.stream = Some(stream);
         }
-        Some((status, String::from_utf8_lossy(&answer[head..]).into_owned()))
+        let node = self.nginx.node_in(&text);
+        Some(Answer { status, body: String::from_utf8_lossy(&answer[head..]).into_owned(), node })
     }
 }
 

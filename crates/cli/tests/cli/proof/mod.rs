@@ -3,16 +3,15 @@
 //! event or sees one twice.
 
 mod buyer;
-mod proxy;
+pub(crate) mod proxy;
+mod record;
 mod watcher;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
-use serde_json::Value;
 use tenure_client::Client;
 use tenure_core::{Policy, Status};
 use tenure_redis::testing::Server as Redis;
@@ -24,6 +23,7 @@ use crate::nginx::Nginx;
 use crate::process::{ADMIN, Server, send, tenure};
 use buyer::{Buyer, SECRET, Told};
 use proxy::{Fault, Proxy};
+use record::judge;
 use watcher::{Shared, Way, watch};
 
 const BUYERS: u64 = 1_000;
@@ -32,15 +32,18 @@ const WATCHERS: usize = 12;
 const BY_NGINX: usize = 4;
 /// How soon somebody is served by another node.
 const ELSEWHERE: Duration = Duration::from_secs(5);
+/// Buyers that go on while each of them is looked at. All thousand share two cores with three nodes and a database, and
+/// would be served in less than that time by nobody.
+const LOOKED_AT: u64 = 60;
 const COMMITS_CUT: usize = 50;
 const DATABASE_KILLS: usize = 5;
 
-fn node(url: &str, redis: &Redis) -> Server {
+fn node(url: &str, redis: &str) -> Server {
     let mut command = tenure();
     command.args(["serve", "--listen", "127.0.0.1:0"]);
     for (name, value) in [
         ("DATABASE_URL", url),
-        ("REDIS", &redis.url()),
+        ("REDIS", redis),
         ("ADMIN_KEY", ADMIN),
         ("SECRET", &"s".repeat(64)),
         ("NETWORK_TRUSTED_PROXIES", "127.0.0.1"),
@@ -66,7 +69,11 @@ fn allow_files() {
 /// Waits until so many more answers have come. Everything goes on: that is what is proved.
 async fn progress(told: &Told, count: u64, what: &str) {
     let wanted = told.count.load(Ordering::SeqCst) + count;
-    until(&format!("buyers get on {what}"), || told.count.load(Ordering::SeqCst) >= wanted).await;
+    let is_so = || told.count.load(Ordering::SeqCst) >= wanted;
+    if !within_a_minute(is_so).await {
+        let (count, refused) = (told.count.load(Ordering::SeqCst), told.refusals.lock());
+        panic!("never: buyers get on {what}, {count} answers of {wanted}, refused {refused:?}");
+    }
 }
 
 fn newest(seen: &Shared) -> u64 {
@@ -74,6 +81,10 @@ fn newest(seen: &Shared) -> u64 {
 }
 
 async fn until(what: &str, is_so: impl Fn() -> bool) {
+    assert!(within_a_minute(is_so).await, "never: {what}");
+}
+
+async fn within_a_minute(is_so: impl Fn() -> bool) -> bool {
     // Not all the time: the machine is busy enough.
     let mut looks = tokio::time::interval(Duration::from_millis(10));
     let coming = async {
@@ -81,7 +92,7 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
             looks.tick().await;
         }
     };
-    assert!(timeout(Duration::from_mins(1), coming).await.is_ok(), "never: {what}");
+    timeout(Duration::from_mins(1), coming).await.is_ok()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -99,13 +110,20 @@ async fn outlive_whatever_breaks() {
     let url = database.database();
     let mut proxies = Vec::new();
     let mut nodes = Vec::new();
-    for _ in 0..3 {
+    // The first one's way to Redis, and everybody's to the last one.
+    let to_redis = Proxy::to(redis.port()).await;
+    for nth in 0..3 {
         let proxy = Proxy::to(database.port()).await;
         let by_proxy = proxy.instead_of(database.port(), &url);
+        let redis = if nth == 0 { format!("redis://127.0.0.1:{}", to_redis.port) } else { redis.url() };
         nodes.push(tokio::task::block_in_place(|| node(&by_proxy, &redis)));
         proxies.push(proxy);
     }
-    let urls: Arc<[String]> = nodes.iter().map(|node| node.url.clone()).collect();
+    let mut urls: Vec<String> = nodes.iter().map(|node| node.url.clone()).collect();
+    let port = urls[2].rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+    let to_node = Proxy::to(port).await;
+    urls[2] = format!("http://127.0.0.1:{}", to_node.port);
+    let urls: Arc<[String]> = urls.into();
     let nginx = Nginx::start(folder.path(), &urls.iter().map(String::as_str).collect::<Vec<_>>());
     let nginx = Arc::new(nginx);
     let status = |text: &str| Status::new(text).expect("a status");
@@ -117,7 +135,7 @@ async fn outlive_whatever_breaks() {
     let mut watching = JoinSet::new();
     for (nth, seen) in watchers.iter().enumerate() {
         let way = if nth < BY_NGINX { Way::Nginx(nginx.clone()) } else { Way::Nodes(urls.clone(), nth % 3) };
-        watching.spawn(watch(way, seen.clone()));
+        watching.spawn(watch(way, "ticket/hall", seen.clone()));
     }
     let told = Arc::new(Told::default());
     let mut buying = JoinSet::new();
@@ -143,26 +161,52 @@ async fn outlive_whatever_breaks() {
         progress(&told, 150, "with a node in trouble").await;
         proxies[1].set(Fault::None);
         progress(&told, 50, "after it").await;
-        println!("{:?}: {fault:?} is over", begun.elapsed());
+        println!("{:?}: {fault:?} before a node's database is over", begun.elapsed());
     }
     redis.start_again();
-    for _ in 0..DATABASE_KILLS {
+    for fault in [Fault::Slow(Duration::from_millis(20)), Fault::Cut, Fault::HalfOpen] {
+        for proxy in [&to_node, &to_redis] {
+            proxy.set(fault);
+        }
+        progress(&told, 150, "with a node out of reach, and Redis out of another's").await;
+        for proxy in [&to_node, &to_redis] {
+            proxy.set(Fault::None);
+        }
+        progress(&told, 50, "after it").await;
+        println!("{:?}: {fault:?} before a node and before Redis is over", begun.elapsed());
+    }
+    for nth in 0..DATABASE_KILLS {
         tokio::task::block_in_place(|| {
-            database.kill();
+            if nth % 2 == 0 {
+                database.crash();
+            } else {
+                database.kill();
+            }
             database.start_again();
         });
+        println!("{:?}: PostgreSQL is there again", begun.elapsed());
         progress(&told, 100, "after PostgreSQL was killed").await;
     }
     println!("{:?}: PostgreSQL was killed {DATABASE_KILLS} times", begun.elapsed());
 
+    told.first_to_rest.store(LOOKED_AT, Ordering::SeqCst);
+    until("the others rest", || told.resting.load(Ordering::SeqCst) == BUYERS - LOOKED_AT).await;
     until("everybody watches", || watchers.iter().all(|seen| seen.lock().node.is_some())).await;
     // Whoever found its node gone went on with the next, so they may all be elsewhere.
     let of =
         |node: usize| watchers.iter().filter(move |seen| seen.lock().node.is_some_and(|(at, _)| at == node));
     let killed = (0..nodes.len()).max_by_key(|node| of(*node).count()).expect("there are nodes");
     let of_the_killed: Vec<&Shared> = of(killed).collect();
-    assert!(!of_the_killed.is_empty(), "somebody watches a node itself");
+    assert!(!of_the_killed.is_empty(), "somebody watches it");
     let before: Vec<usize> = of_the_killed.iter().map(|seen| seen.lock().events.len()).collect();
+    let buyers_of_it: Vec<u64> = told
+        .served
+        .lock()
+        .iter()
+        .filter(|(number, served)| **number < LOOKED_AT && served.0 == killed)
+        .map(|(number, _)| *number)
+        .collect();
+    assert!(buyers_of_it.len() >= 5, "{} buyers at the node", buyers_of_it.len());
     send(&nodes[killed].child, Signal::KILL);
     nodes[killed].child.wait().expect("ends");
     let killed_at = Instant::now();
@@ -172,90 +216,45 @@ async fn outlive_whatever_breaks() {
             && seen.node.is_some_and(|(node, since)| node != killed && since > killed_at)
             && seen.at.last().is_some_and(|at| *at > killed_at)
     };
-    until("they go on elsewhere", || of_the_killed.iter().zip(&before).all(is_back)).await;
-    let took = killed_at.elapsed();
-    assert!(took < ELSEWHERE, "{took:?}");
-    progress(&told, 1, "after a node was killed").await;
-    assert!(killed_at.elapsed() < ELSEWHERE, "buyers: {:?}", killed_at.elapsed());
-    progress(&told, 200, "after it").await;
+    until("watchers go on elsewhere", || of_the_killed.iter().zip(&before).all(is_back)).await;
+    let watchers_took = killed_at.elapsed();
+    // Each of them, and not only the first: served is who has an answer by another node.
+    let is_served = |number: &u64| {
+        told.served.lock().get(number).is_some_and(|(node, at)| *node != killed && *at > killed_at)
+    };
+    until("buyers go on elsewhere", || buyers_of_it.iter().all(is_served)).await;
+    let buyers_took = killed_at.elapsed();
     println!(
-        "{:?}: {} watchers of the killed node went on within {took:?}",
+        "{:?}: of the killed node, {} watchers went on within {watchers_took:?} and {} buyers within {buyers_took:?}",
         begun.elapsed(),
-        of_the_killed.len()
+        of_the_killed.len(),
+        buyers_of_it.len(),
     );
+    assert!(watchers_took < ELSEWHERE && buyers_took < ELSEWHERE, "{watchers_took:?} {buyers_took:?}");
+    told.first_to_rest.store(u64::MAX, Ordering::SeqCst);
+    progress(&told, 200, "after it").await;
 
     told.over.store(true, Ordering::SeqCst);
     buying.join_all().await;
-    let head = Client::new(&urls[(killed + 1) % nodes.len()], ADMIN)
-        .expect("a client")
-        .newest("ticket/hall")
-        .await
-        .expect("reads");
+    let left = &urls[(killed + 1) % nodes.len()];
+    let reader = Client::new(left, ADMIN).expect("a client");
+    let head = reader.newest("ticket/hall").await.expect("reads");
     until("everybody has seen all", || watchers.iter().all(|seen| newest(seen) >= head)).await;
-    while watching.try_join_next().is_some_and(|joined| {
-        joined.expect("no watcher failed");
-        true
-    }) {}
     for seen in &watchers {
         let numbers: Vec<u64> =
             seen.lock().events.iter().map(|event| event["seq"].as_u64().expect("a number")).collect();
         assert!(numbers.iter().copied().eq(1..=head), "missed or doubled: {numbers:?}");
     }
+    while watching.try_join_next().is_some_and(|joined| {
+        joined.expect("no watcher failed");
+        true
+    }) {}
     let events = watchers[0].lock().events.clone();
     let sold = judge(&told, &events);
     println!(
-        "{:?}: {head} events, {} sold, {} granted, refused {:?}",
+        "{:?}: {head} events, {sold} sold, {} granted, refused {:?}",
         begun.elapsed(),
-        sold,
         told.granted.lock().len(),
         told.refusals.lock()
     );
-}
-
-/// Judges the record against what everybody was told; how many numbers were sold.
-fn judge(told: &Told, events: &[Value]) -> usize {
-    let mut held: BTreeMap<&str, &str> = BTreeMap::new();
-    let mut sold: BTreeMap<&str, &str> = BTreeMap::new();
-    let mut granted: BTreeMap<&str, (&str, BTreeSet<&str>)> = BTreeMap::new();
-    let mut ended: BTreeMap<&str, &str> = BTreeMap::new();
-    for event in events {
-        let (sort, claim) = (event["type"].as_str().expect("a type"), event["claim"].as_str().unwrap_or(""));
-        let items = event["items"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        match sort {
-            "claim_granted" => {
-                for item in items.clone() {
-                    assert_eq!(held.insert(item, claim), None, "held twice: {event}");
-                    assert_eq!(sold.get(item), None, "sold and held: {event}");
-                }
-                let holder = event["actor"]["id"].as_str().expect("a holder");
-                assert_eq!(granted.insert(claim, (holder, items.collect())), None, "granted twice: {event}");
-            }
-            "claim_completed" | "claim_cancelled" | "claim_expired" => {
-                for item in items {
-                    assert_eq!(held.remove(item), Some(claim), "{event}");
-                    if sort == "claim_completed" {
-                        assert_eq!(sold.insert(item, claim), None, "sold twice: {event}");
-                    }
-                }
-                assert_eq!(ended.insert(claim, sort), None, "ended twice: {event}");
-            }
-            _ => {}
-        }
-    }
-    for (claim, (holder, items)) in told.granted.lock().iter() {
-        let items: BTreeSet<&str> = items.iter().map(String::as_str).collect();
-        assert_eq!(granted.get(&**claim), Some(&(&**holder, items)), "{claim} was granted and is lost");
-    }
-    for claim in told.sold.lock().keys() {
-        assert_eq!(ended.get(&**claim), Some(&"claim_completed"), "{claim} was sold and is lost");
-    }
-    for claim in told.released.lock().iter() {
-        assert_eq!(ended.get(&**claim), Some(&"claim_cancelled"), "{claim} was given back and is not");
-    }
-    // Everybody asks until there is an answer: what nobody was told has not happened.
-    assert_eq!(granted.len(), told.granted.lock().len(), "granted to nobody");
-    let acknowledged: usize = told.sold.lock().values().map(Vec::len).sum();
-    assert_eq!(sold.len(), acknowledged, "sold to nobody");
-    assert!(!sold.is_empty(), "nothing was sold");
-    sold.len()
 }

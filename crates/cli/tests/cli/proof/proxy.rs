@@ -1,4 +1,4 @@
-//! A small TCP proxy with faults, between a node and its database.
+//! A small TCP proxy with faults: between a node and its database, Redis or nginx.
 
 use std::future::pending;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -35,7 +35,7 @@ pub(crate) enum Fault {
 
 /// It listens until it is dropped.
 pub(crate) struct Proxy {
-    port: u16,
+    pub(crate) port: u16,
     fault: Arc<watch::Sender<Fault>>,
     serving: JoinHandle<()>,
 }

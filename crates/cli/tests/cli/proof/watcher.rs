@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
 use super::buyer::token;
-use crate::nginx::{NAME, Nginx};
+use crate::nginx::{ANSWERED_BY, NAME, Nginx};
 
 /// A node that answers nothing for this long is left for another.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -27,9 +27,6 @@ pub(crate) enum Way {
     /// To nginx, which chooses.
     Nginx(Arc<Nginx>),
 }
-
-/// Whoever came by way of nginx.
-const SOME_NODE: usize = usize::MAX;
 
 /// A socket's bytes, plain or not.
 trait Bytes: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -47,32 +44,40 @@ pub(crate) struct Seen {
 
 pub(crate) type Shared = Arc<Mutex<Seen>>;
 
-/// Watches from the first event on, until it is dropped.
-pub(crate) async fn watch(way: Way, seen: Shared) {
+/// Watches a collection from the first event on, until it is dropped.
+pub(crate) async fn watch(way: Way, collection: &'static str, seen: Shared) {
     let bearer = format!("Bearer {}", token("watcher"));
     for tries in 0.. {
         if tries > 0 {
             let _ = timeout(PAUSE, pending::<()>()).await;
         }
-        let (node, address) = match &way {
+        let (chosen, address) = match &way {
             Way::Nodes(urls, first) => {
                 let node = (first + tries) % urls.len();
-                (node, urls[node].trim_start_matches("http://"))
+                (Some(node), urls[node].trim_start_matches("http://"))
             }
-            Way::Nginx(_) => (SOME_NODE, NAME),
+            Way::Nginx(_) => (None, NAME),
         };
         let since = seen.lock().events.last().map_or(0, |event| event["seq"].as_u64().expect("a number"));
-        let url = format!("ws://{address}/v1/collections/ticket/hall/ws?since={since}&epoch=1");
+        let url = format!("ws://{address}/v1/collections/{collection}/ws?since={since}&epoch=1");
         let mut request = url.into_client_request().expect("a request");
         request.headers_mut().insert("authorization", bearer.parse().expect("a header"));
         let opened = async {
             let stream: Box<dyn Bytes> = match &way {
                 Way::Nodes(..) => Box::new(tokio::net::TcpStream::connect(address).await.ok()?),
-                Way::Nginx(nginx) => Box::new(nginx.connect([127, 0, 0, 1]).await),
+                Way::Nginx(nginx) => Box::new(nginx.try_connect([127, 0, 0, 1]).await.ok()?),
             };
-            Some(tokio_tungstenite::client_async(request, stream).await.ok()?.0)
+            tokio_tungstenite::client_async(request, stream).await.ok()
         };
-        let Ok(Some(mut socket)) = timeout(PATIENCE, opened).await else { continue };
+        let Ok(Some((mut socket, upgraded))) = timeout(PATIENCE, opened).await else { continue };
+        let node = match &way {
+            Way::Nodes(..) => chosen,
+            Way::Nginx(nginx) => {
+                let asked = upgraded.headers().get(ANSWERED_BY).and_then(|asked| asked.to_str().ok());
+                nginx.node_of(asked.expect("nginx says whom it asked"))
+            }
+        };
+        let node = node.expect("one of the nodes");
         {
             let mut seen = seen.lock();
             seen.node = Some((node, Instant::now()));
