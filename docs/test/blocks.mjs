@@ -3,8 +3,8 @@
 
 /**
  * What stands between two fences. The first word behind the fence is the language, the rest are marks:
- * `run`, `serve`, `file=worker.mjs`, `skip needs Docker`. Neither quotes nor a mark `norun`: rustdoc reads the README
- * too, and would warn of them.
+ * `run refused:409`, `serve`, `file=worker.mjs`, `skip needs Docker`. In the README there are neither quotes nor `=` nor a
+ * mark `norun`: rustdoc reads it too, and would warn of them.
  *
  * @typedef {{ language: string, marks: Map<string, string>, text: string, line: number }} Block
  */
@@ -37,7 +37,10 @@ export function blocksOf(markdown) {
 function marksOf(words) {
   const skip = SKIP.exec(words);
   if (skip) return new Map([['skip', skip[1]]]);
-  return new Map(words.split(/\s+/).filter(Boolean).map((word) => [word.split('=')[0], word.split('=')[1] ?? '']));
+  return new Map(words.split(/\s+/).filter(Boolean).map((word) => {
+    const [, name, given] = /^([^=:]+)[=:]?(.*)$/.exec(word);
+    return [name, given];
+  }));
 }
 
 /** The document without its blocks. */

@@ -2,8 +2,9 @@
 // with nothing; `skipped` where the language's own tool is not there.
 
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 export const SKIPPED = Symbol('skipped');
@@ -41,6 +42,8 @@ export const PARSERS = {
   },
   python: (text) => told('python3', ['-c', 'import ast,sys; ast.parse(sys.stdin.read())'], text),
   php: (text) => told('php', ['-l'], text),
+  html: (text) => page(text),
+  nginx: (text) => nginx(text),
   tsx: (text, { repository }) => typescript(text, repository),
 };
 
@@ -57,6 +60,26 @@ function told(program, given, text) {
   const { status, stderr, stdout, error } = spawnSync(program, given, { input: text, encoding: 'utf8', env });
   if (error?.code === 'ENOENT') return SKIPPED;
   return status === 0 ? null : `${stderr}${stdout}`.trim();
+}
+
+/** The modules of a page; what stands around them is the framework's. */
+function page(text) {
+  const scripts = [...text.matchAll(/<script type="module">\n(.*?)<\/script>/gs)].map(([, script]) => script);
+  const opened = text.match(/<script\b/g) ?? [];
+  if (opened.length !== scripts.length) return 'a script that is no module, or is not closed';
+  return scripts.map((script) => PARSERS.js(script)).find((wrong) => wrong !== null) ?? null;
+}
+
+/** Places of a server, within the least that nginx asks for. Nothing listens. */
+function nginx(text) {
+  const folder = mkdtempSync(join(tmpdir(), 'tenure-docs-nginx-'));
+  const around = `pid ${folder}/pid; events {} http { access_log off; upstream tenure { server 127.0.0.1:1; } server { ${text} } }`;
+  writeFileSync(join(folder, 'nginx.conf'), around);
+  try {
+    return told('nginx', ['-t', '-q', '-e', 'stderr', '-p', folder, '-c', 'nginx.conf'], '');
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 }
 
 function typescript(text, repository) {

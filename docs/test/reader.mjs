@@ -8,11 +8,14 @@
 //   postgres://tenure:…@db.example/tenure    a PostgreSQL of the test's own; in each block a new, empty database
 //   redis://:password@redis.example:6379     a Redis of the test's own
 //   /etc/tenure, /var/lib/tenure, …          folders of the test's own
-//   cargo run --release -p tenure-sim --     the simulator as it was built for the tests
+//   cargo run --release --                   Tenure as it was built for the tests; with -p tenure-sim the simulator
 //   tenure bench store                       a fraction of its measurements
+//
+// Each `curl` is curl, and notes the statuses of 400 and above that it is answered with: by itself it would call them
+// a success, and a document would go on.
 
 import { spawn } from 'node:child_process';
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -20,14 +23,29 @@ import { dirname, join } from 'node:path';
 import { Servers } from './servers.mjs';
 
 const ADDRESS = '127.0.0.1:8080';
+/** The same where the port is a word of its own. */
+const SEPARATE = /(--bind 127\.0\.0\.1 )8080\b/g;
 const SITE = 'https://rifa.example/';
 const DATABASE = 'postgres://tenure:…@db.example/tenure';
 const REDIS = 'redis://:password@redis.example:6379';
 const MACHINE = /\/(etc|var\/lib|var\/backups)\/tenure\b/g;
 const SIMULATOR = 'cargo run --release -p tenure-sim --';
+const BUILT = 'cargo run --release --';
 const BENCH = /tenure bench store\b/g;
 /** Seconds instead of minutes: the least that it takes. */
 const BRIEFLY = '--collections 1 --items 5120 --millis 20 --rounds 1 --events 10';
+/** A server's word that it can be asked; the second is Python's. */
+const READY = ['Listening on http://', '(http://'];
+/** Curl, whose answers' heads go into a file. The last is the answer, behind those of an upgrade or a redirection. */
+const CURL = `#!/bin/sh
+heads=$(mktemp)
+curl=$(PATH=\${PATH#*:}; command -v curl)
+"$curl" --dump-header "$heads" "$@"
+code=$?
+sed -n 's/^HTTP[^ ]* \\([0-9]*\\).*/\\1/p' "$heads" | tail -n 1 | grep '^[45]' >> "$DOCS_REFUSED"
+rm "$heads"
+exit $code
+`;
 /** A block that takes longer hangs. */
 const BLOCK_MS = 60_000;
 /** A debug build fills its demonstration meanwhile. */
@@ -50,8 +68,8 @@ function begin(given, options) {
 }
 
 export class Reader {
-  /** @param {{ repository: string, program: string }} where */
-  static async begin({ repository, program }) {
+  /** @param {{ repository: string, program: string, from: string }} where  `from` is the document's own folder */
+  static async begin({ repository, program, from }) {
     const folder = await mkdtemp(join(tmpdir(), 'tenure-docs-'));
     await symlink(repository, join(folder, 'tenure'));
     // On the PATH as `tenure`, whatever the file is called.
@@ -59,12 +77,17 @@ export class Reader {
     await symlink(program, join(programs, 'tenure'));
     // Where a document links what lies elsewhere on a machine.
     await mkdir(join(programs, 'var', 'lib'), { recursive: true });
-    return new Reader(program, folder, programs, `127.0.0.1:${await freePort()}`);
+    await writeFile(join(programs, 'curl'), CURL, { mode: 0o755 });
+    await writeFile(join(programs, 'refused'), '');
+    // What is said of `web/` is done there.
+    const home = from === 'web' ? join(folder, 'tenure', 'web') : folder;
+    return new Reader(folder, home, programs, `127.0.0.1:${await freePort()}`, program);
   }
 
-  constructor(program, folder, programs, address) {
+  constructor(folder, home, programs, address, program) {
     this.program = program;
     this.folder = folder;
+    this.home = home;
     this.programs = programs;
     this.address = address;
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('TENURE_'));
@@ -74,8 +97,10 @@ export class Reader {
       // Whatever a document starts listens where the test looks, and keeps to the document's folder.
       TENURE_LISTEN: address,
       TENURE_URL: `http://${address}`,
+      DOCS_REFUSED: join(programs, 'refused'),
       HOME: folder,
       NO_COLOR: '1',
+      PYTHONUNBUFFERED: '1',
     };
     this.server = null;
     this.servers = null;
@@ -117,9 +142,17 @@ export class Reader {
     return shell.shown.slice(0, shell.shown.indexOf(END));
   }
 
+  /** The statuses of 400 and above that curl was answered with since this was last asked. */
+  async refused() {
+    const file = join(this.programs, 'refused');
+    const statuses = (await readFile(file, 'utf8')).split('\n').filter(Boolean);
+    await writeFile(file, '');
+    return statuses;
+  }
+
   openShell() {
     const bash = ['--noprofile', '--norc', '-eo', 'pipefail'];
-    const options = { cwd: this.folder, env: this.environment, stdio: ['pipe', 'pipe', 'pipe'] };
+    const options = { cwd: this.home, env: this.environment, stdio: ['pipe', 'pipe', 'pipe'] };
     const shell = { process: begin(bash, options), shown: '', heard: () => {}, ended: () => {} };
     shell.process.stdin.on('error', () => {});
     for (const stream of [shell.process.stdout, shell.process.stderr]) {
@@ -135,7 +168,7 @@ export class Reader {
   /** Starts a server in the second terminal; the one that ran there is stopped first. */
   async serve(text) {
     await this.stopServer();
-    const options = { cwd: this.folder, env: this.environment, stdio: ['ignore', 'pipe', 'pipe'] };
+    const options = { cwd: this.home, env: this.environment, stdio: ['ignore', 'pipe', 'pipe'] };
     const started = begin(['-eo', 'pipefail', '-c', await this.readdressed(text)], options);
     this.server = started;
     let shown = '';
@@ -143,7 +176,7 @@ export class Reader {
       for (const stream of [started.stdout, started.stderr]) {
         stream.setEncoding('utf8').on('data', (more) => {
           shown += more;
-          if (shown.includes(`Listening on http://${this.address}`)) resolve();
+          if (READY.some((words) => shown.includes(words + this.address))) resolve();
         });
       }
       started.on('close', () => reject(new Error('the server ended')));
@@ -182,6 +215,8 @@ export class Reader {
       .replaceAll(SITE, `http://${this.address}/`)
       .replaceAll(MACHINE, `${this.programs}/$1/tenure`)
       .replaceAll(SIMULATOR, join(dirname(this.program), 'tenure-sim'))
+      .replaceAll(BUILT, 'tenure')
+      .replaceAll(SEPARATE, `$1${this.address.split(':')[1]}`)
       .replaceAll(BENCH, `$& ${BRIEFLY}`);
     if (this.key !== null) changed = changed.replaceAll('tnr_…', this.key);
     if (![DATABASE, REDIS].some((address) => changed.includes(address))) return changed;
