@@ -60,6 +60,17 @@ pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the repository's root")
 }
 
+/// The commit that is checked out, as the program tells it.
+pub fn commit() -> Result<String, String> {
+    let mut command = Command::new("git");
+    command.args(["rev-parse", "--short=12", "HEAD"]).current_dir(root()).stdin(Stdio::null());
+    let output = command.output().map_err(|error| format!("could not start git: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("git rev-parse failed: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
 /// A cargo command that runs at the root and reads nothing from the terminal.
 pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

@@ -71,7 +71,11 @@ pub fn test(workspace: &Workspace, options: &Options) -> Result<(), String> {
 fn take(workspace: &Workspace, step: &Step) -> Outcome {
     println!("\n── {} · {} ──", step.name, step.why);
     let result = match step.action {
-        Action::Cargo(arguments) => cargo::run(arguments),
+        Action::Cargo(arguments) => {
+            let mut command = cargo::cargo(arguments);
+            command.env(tools::NEEDS, tools::needed());
+            cargo::run_command(command, &format!("cargo {}", arguments.join(" ")))
+        }
         Action::OverPostgres(arguments) => {
             let mut command = cargo::cargo(arguments);
             command.env("TENURE_TEST_STORE", "postgres");

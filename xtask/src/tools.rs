@@ -30,6 +30,11 @@ pub const TOOLS: &[Tool] = &[
     Tool { command: "valgrind", package: "valgrind", proof: &[] },
     Tool { command: "curl", package: "curl", proof: &[] },
     Tool { command: "dpkg-deb", package: "dpkg", proof: &[] },
+    Tool { command: "dpkg-shlibdeps", package: "dpkg-dev", proof: &[] },
+    Tool { command: "groff", package: "groff-base", proof: &[] },
+    Tool { command: "systemd-analyze", package: "systemd", proof: &[] },
+    // Parses what the documents show of it, 3 MB.
+    Tool { command: "php", package: "php-cli", proof: &["--version"] },
     Tool { command: "jq", package: "jq", proof: &[] },
     Tool { command: "sqlite3", package: "sqlite3", proof: &[] },
     // Comes with the library that moves a process's clock.
@@ -42,14 +47,35 @@ pub const TOOLS: &[Tool] = &[
     Tool { command: "python3", package: "python3-venv", proof: &["-c", "import ensurepip, venv"] },
 ];
 
+/// Names of commands, with commas: a machine that cannot have them goes on without, and what needs them is left out or
+/// fails. Nothing is left out in silence.
+const WITHOUT: &str = "TENURE_TEST_WITHOUT";
+/// Tells tests that do without a command by themselves which ones must be there.
+pub const NEEDS: &str = "TENURE_TEST_NEEDS";
+
 const DENY_VERSION: &str = "0.20.2";
 
 /// Sees that everything that these steps need is there.
 pub fn provide(steps: &[&Step], workspace: &Workspace) -> Result<(), String> {
-    if steps.iter().any(|step| step.name == "tests") {
-        offer_promtool(&workspace.target);
+    provide_packages(steps)?;
+    // After the packages, whose lists it is found by.
+    if steps.iter().any(|step| step.name == "tests") && !is_left_out("promtool") {
+        provide_promtool(&workspace.target)?;
     }
-    let missing = missing(steps, is_there);
+    Ok(())
+}
+
+/// What must be there for tests that would otherwise do without.
+pub fn needed() -> &'static str {
+    if is_left_out("promtool") { "" } else { "promtool" }
+}
+
+fn is_left_out(command: &str) -> bool {
+    env::var(WITHOUT).is_ok_and(|names| names.split(',').any(|name| name.trim() == command))
+}
+
+fn provide_packages(steps: &[&Step]) -> Result<(), String> {
+    let missing = missing(steps, |tool| is_left_out(tool.command) || is_there(tool));
     if missing.is_empty() {
         return Ok(());
     }
@@ -98,19 +124,24 @@ fn own_deny(target: &Path) -> Result<PathBuf, String> {
     Ok(program)
 }
 
-/// `promtool` checks the form of the figures, in a test that does without where there is none. Its package is
-/// unpacked and not installed, since installing it starts a service.
-fn offer_promtool(target: &Path) {
+/// `promtool` checks the figures, the alerts and the dashboard. Its package is unpacked and not installed, since
+/// installing it starts a service.
+fn provide_promtool(target: &Path) -> Result<(), String> {
     let folder = target.join("tools/prometheus");
     if find("promtool").is_some() || folder.join("usr/bin/promtool").is_file() {
-        return;
+        return Ok(());
     }
+    let fetch = || quietly("apt-get", &["download", "prometheus"], &folder);
     let got = std::fs::create_dir_all(&folder).is_ok()
-        && quietly("apt-get", &["download", "prometheus"], &folder)
+        && (fetch() || is_root() && apt_get(&["update"]).is_ok() && fetch())
         && quietly("sh", &["-c", "dpkg-deb --extract prometheus_*.deb . && rm prometheus_*.deb"], &folder);
-    if !got {
-        println!("promtool is missing and could not be fetched: the form of the figures is checked less");
+    if got {
+        return Ok(());
     }
+    Err(format!(
+        "promtool (tests) is missing and could not be fetched: on Debian it is in the package prometheus. \
+         {WITHOUT}=promtool goes on without it"
+    ))
 }
 
 /// What `cargo xtask bench` measures beside Tenure. Whoever cannot be had is named, and it goes on without.
@@ -118,7 +149,10 @@ fn offer_promtool(target: &Path) {
 pub fn provide_peers(target: &Path) -> Option<PathBuf> {
     let installed: &[Tool] = &[
         Tool { command: "redis-server", package: "redis-server", proof: &["--version"] },
+        Tool { command: "redis-benchmark", package: "redis-tools", proof: &["--version"] },
         Tool { command: "pg_ctlcluster", package: "postgresql", proof: &[] },
+        // Slows down the syncs of etcd, which makes its system calls by itself.
+        Tool { command: "strace", package: "strace", proof: &[] },
     ];
     for tool in installed.iter().filter(|tool| !is_there(tool)) {
         let got = is_root()
@@ -175,7 +209,7 @@ fn what_to_install(missing: &[Need]) -> String {
     let packages: Vec<_> = missing.iter().map(|need| need.tool.package).collect();
     format!(
         "these commands are missing: {}. Install them and run this again; on Debian, as root: \
-         apt-get install -y --no-install-recommends {}",
+         apt-get install -y --no-install-recommends {}. Or {WITHOUT}=… names those to go on without",
         needs.join(", "),
         packages.join(" ")
     )
@@ -196,7 +230,7 @@ fn is_there(tool: &Tool) -> bool {
     find(tool.command).is_some_and(works)
 }
 
-fn find(command: &str) -> Option<PathBuf> {
+pub(crate) fn find(command: &str) -> Option<PathBuf> {
     let folders = env::var_os("PATH")?;
     env::split_paths(&folders).map(|folder| folder.join(command)).find(|path| path.is_file())
 }
@@ -231,6 +265,6 @@ mod tests {
     fn the_sentence_names_the_command_who_needs_it_and_the_package() {
         let sentence = what_to_install(&missing(&steps(), |tool| tool.command != "strace"));
         assert!(sentence.contains("missing: strace (tests)."), "{sentence}");
-        assert!(sentence.ends_with("--no-install-recommends strace"), "{sentence}");
+        assert!(sentence.contains("--no-install-recommends strace. Or"), "{sentence}");
     }
 }

@@ -14,6 +14,17 @@ pub fn test(workspace: &Workspace) -> Result<(), String> {
     npm(&["run", "test:server"], Some(program.as_os_str()))
 }
 
+/// As many spoiled inputs for the SDK's readers as take hours.
+pub fn soak() -> Result<(), String> {
+    let mut command = Command::new("node");
+    command
+        .args(["--test", "sdk/test/spoiled.test.js"])
+        .current_dir(cargo::root().join("web"))
+        .stdin(Stdio::null());
+    command.env("TENURE_SOAK", "1");
+    cargo::run_command(command, "TENURE_SOAK=1 node --test sdk/test/spoiled.test.js")
+}
+
 /// Goes through the pages in Debian's Chromium. A journey that fails leaves a screenshot and a trace.
 pub fn browse(workspace: &Workspace) -> Result<(), String> {
     install()?;
@@ -21,14 +32,18 @@ pub fn browse(workspace: &Workspace) -> Result<(), String> {
     npm(&["run", "test:browser"], Some(program.as_os_str()))
 }
 
+/// The tests of the documents: they are done, their words are looked up, and so is what `deploy/` has.
+const DOCUMENTS: [&str; 3] =
+    ["docs/test/docs.test.mjs", "docs/test/words.test.mjs", "docs/test/deploy.test.mjs"];
+
 /// Does what the documents say, in order. Parsing what they show of pages needs the packages of `web`.
 pub fn documents(workspace: &Workspace) -> Result<(), String> {
     install()?;
     let program = server::build(workspace)?;
     let mut command = Command::new("node");
-    command.args(["--test", "docs/test/docs.test.mjs"]).current_dir(cargo::root()).stdin(Stdio::null());
-    command.env("TENURE_BIN", program);
-    cargo::run_command(command, "node --test docs/test/docs.test.mjs")
+    command.args(["--test", "--test-concurrency=1"]).args(DOCUMENTS);
+    command.current_dir(cargo::root()).stdin(Stdio::null()).env("TENURE_BIN", program);
+    cargo::run_command(command, &format!("node --test {}", DOCUMENTS.join(" ")))
 }
 
 fn install() -> Result<(), String> {

@@ -20,22 +20,27 @@ struct Layer {
 const LAYERS: &[Layer] = &[
     Layer {
         // Whatever core depends on can put a clock, a file or a lock into a decision.
-        outside: Some(&["postcard", "serde", "serde_json", "sha2"]),
+        outside: Some(&["postcard", "serde", "serde_json", "sha2", "smol_str"]),
         ..layer("tenure-core", &[])
     },
-    layer("tenure-redis", &[]),
-    layer("tenure-store", &["tenure-core", "tenure-redis"]),
+    // Whatever a crate reads it spoils in its own tests, and so this stands below all of them.
+    layer("tenure-spoil", &[]),
+    Layer { tests_use: &["tenure-spoil"], ..layer("tenure-redis", &[]) },
+    Layer { tests_use: &["tenure-spoil"], ..layer("tenure-store", &["tenure-core", "tenure-redis"]) },
     Layer { tests_use: &["tenure-redis"], ..layer("tenure-engine", &["tenure-core", "tenure-store"]) },
     layer("tenure-sim", &["tenure-core", "tenure-store", "tenure-engine"]),
-    Layer { tests_use: &["tenure-store"], ..layer("tenure-apps", &["tenure-core", "tenure-engine"]) },
+    Layer {
+        tests_use: &["tenure-spoil", "tenure-store"],
+        ..layer("tenure-apps", &["tenure-core", "tenure-engine"])
+    },
     // Only the program chooses a store, so the server cannot come to lean on one of them.
     Layer {
-        tests_use: &["tenure-store"],
+        tests_use: &["tenure-spoil", "tenure-store"],
         ..layer("tenure-server", &["tenure-core", "tenure-redis", "tenure-engine", "tenure-apps"])
     },
     // A client shares words with the server, never its code. Its tests start a real one.
     Layer {
-        tests_use: &["tenure-store", "tenure-engine", "tenure-apps", "tenure-server"],
+        tests_use: &["tenure-spoil", "tenure-store", "tenure-engine", "tenure-apps", "tenure-server"],
         ..layer("tenure-client", &["tenure-core"])
     },
     layer(
@@ -55,7 +60,15 @@ const LAYERS: &[Layer] = &[
     // Everything that reads bytes from outside, each on its own.
     layer(
         "tenure-fuzz",
-        &["tenure-core", "tenure-store", "tenure-engine", "tenure-apps", "tenure-server", "tenure-load"],
+        &[
+            "tenure-spoil",
+            "tenure-core",
+            "tenure-store",
+            "tenure-engine",
+            "tenure-apps",
+            "tenure-server",
+            "tenure-load",
+        ],
     ),
     // It sees what an outsider sees: the program and its answers.
     layer("tenure-soak", &[]),
