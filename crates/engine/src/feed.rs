@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -17,6 +17,7 @@ use tokio::sync::watch;
 
 use crate::follow::Wake;
 use crate::limits::{FEED_PAGE_MAX, FEED_RING_BYTES_MAX, FEED_RING_MAX};
+use crate::sight::Sight;
 
 /// Where committed events are told.
 #[derive(Clone, Debug, Default)]
@@ -29,9 +30,7 @@ pub(crate) type News = (CollectionKey, Vec<Arc<Sealed>>);
 struct Inner {
     /// Other nodes write too, so that a commit of this one may not be the next that readers are to hear of.
     shared: Option<Arc<Wake>>,
-    /// What others do cannot be seen now: whoever would read the store hears that at once. A read would only take long to
-    /// say the same, and until then its reader would be left without a word.
-    away: Arc<AtomicBool>,
+    sight: Arc<Sight>,
     channels: HashMap<CollectionKey, Weak<Channel>>,
     /// A commit is under way, and what it will tell has been chosen.
     committing: bool,
@@ -50,7 +49,7 @@ pub(crate) struct Channel {
     /// How often the store may have had what the ring has missed: once for a channel that was opened late.
     missed: AtomicU64,
     /// The feed's own.
-    away: Arc<AtomicBool>,
+    sight: Arc<Sight>,
 }
 
 /// A collection's newest events.
@@ -130,8 +129,9 @@ pub struct Missing {
 impl Missing {
     /// Reads them, a page at most. This may take a while.
     pub fn read(self) -> Result<EventPage, Error> {
-        self.channel.check_away()?;
-        self.reader.events(&self.key, self.since, FEED_PAGE_MAX)
+        self.channel.sight.check()?;
+        let in_time = self.channel.sight.deadline().and_then(|until| self.reader.by(until));
+        in_time.as_ref().unwrap_or(&self.reader).events(&self.key, self.since, FEED_PAGE_MAX)
     }
 }
 
@@ -202,13 +202,13 @@ impl Feed {
 
     /// What others do cannot be seen any more: everyone who follows something hears that.
     pub(crate) fn lose_sight(&self) {
-        self.0.lock().away.store(true, Ordering::Release);
+        self.sight().lose();
         self.watched().iter().for_each(|(_, channel)| channel.doubt());
     }
 
-    /// It can be seen.
-    pub(crate) fn regain_sight(&self) {
-        self.0.lock().away.store(false, Ordering::Release);
+    /// Whether it can be seen.
+    pub(crate) fn sight(&self) -> Arc<Sight> {
+        self.0.lock().sight.clone()
     }
 
     /// A commit begins: the events of these entries that somebody follows. Until [`Feed::end`] is called
@@ -267,7 +267,7 @@ impl Feed {
         // The channel comes first: what is committed from here on is in its ring, what was committed
         // before is in the store, and what is being committed right now raises `missed`.
         let channel = self.channel(key);
-        channel.check_away()?;
+        channel.sight.check()?;
         let newest = channel.newest.subscribe();
         let (cursor, first) = match from {
             From::Snapshot => match reader.snapshot(key)? {
@@ -302,7 +302,7 @@ impl Feed {
             told: Mutex::new(None),
             newest: watch::Sender::new(0),
             missed: AtomicU64::new(0),
-            away: inner.away.clone(),
+            sight: inner.sight.clone(),
         });
         inner.channels.insert(key.clone(), Arc::downgrade(&channel));
         if inner.committing {
@@ -337,13 +337,6 @@ impl Channel {
     pub(crate) fn doubt(&self) {
         self.missed.fetch_add(1, Ordering::AcqRel);
         self.newest.send_modify(|_| {});
-    }
-
-    fn check_away(&self) -> Result<(), Error> {
-        if self.away.load(Ordering::Acquire) {
-            return Err(Error::Away { detail: "it has not answered for a while".to_owned() });
-        }
-        Ok(())
     }
 
     /// Takes the events that come next. `false` where others are missing before them.

@@ -15,9 +15,8 @@ use tenure_store::{Due, Error, EventPage, Hints, Reader};
 
 use crate::engine::{Lanes, Time};
 use crate::feed::{Channel, Feed};
-use crate::limits::{
-    AHEAD_MS, AWAY_MAX, DUE_LOOK_MAX, FEED_PAGE_MAX, LOOK_MS, LOOK_MS_MIN, STALE_MS, TOLD_AGAIN_MS,
-};
+use crate::limits::{AHEAD_MS, AWAY_MAX, DUE_LOOK_MAX, FEED_PAGE_MAX, LOOK_MS, TOLD_AGAIN_MS};
+use crate::sight::Sight;
 use crate::timers::Timer;
 use crate::turn::News;
 
@@ -106,8 +105,7 @@ pub(crate) struct Follower {
     heard: HashMap<CollectionKey, u64>,
     /// Collections whose events could not be read at the last look: read after all others.
     troubled: BTreeSet<CollectionKey>,
-    /// When the store last answered, or readers were last told that it does not.
-    seen: Instant,
+    sight: Arc<Sight>,
 }
 
 impl Follower {
@@ -118,8 +116,9 @@ impl Follower {
         lanes: Arc<Lanes>,
         wake: Arc<Wake>,
     ) -> Self {
-        let (heard, troubled, seen) = (HashMap::new(), BTreeSet::new(), Instant::now());
-        Self { reader, feed, time, lanes, wake, heard, troubled, seen }
+        let (heard, troubled, sight) = (HashMap::new(), BTreeSet::new(), feed.sight());
+        sight.seen();
+        Self { reader, feed, time, lanes, wake, heard, troubled, sight }
     }
 
     pub(crate) fn run(mut self, pulse: Duration) {
@@ -134,8 +133,7 @@ impl Follower {
                         told = Some(Instant::now());
                         tracing::warn!(%error, troubled, "what other nodes do cannot be seen now");
                     }
-                    if self.is_stale() {
-                        self.seen = Instant::now();
+                    if self.sight.is_stale() {
                         self.feed.lose_sight();
                     }
                 }
@@ -146,16 +144,11 @@ impl Follower {
         }
     }
 
-    fn is_stale(&self) -> bool {
-        self.seen.elapsed() >= Duration::from_millis(STALE_MS)
-    }
-
-    /// What is asked next is answered before readers have to be told: a network that has lost the store says nothing, and
-    /// whoever waits for it as long as for a statement leaves them without a word.
-    fn hurry(&self) {
-        let left = Duration::from_millis(STALE_MS).saturating_sub(self.seen.elapsed());
-        let limit = left.clamp(Duration::from_millis(LOOK_MS_MIN), Duration::from_millis(LOOK_MS));
-        self.reader.answer_by(Some(Instant::now() + limit));
+    /// What is asked of it is answered before readers have to be told, and soon enough to be asked again.
+    fn reader(&self) -> Arc<dyn Reader> {
+        let longest = Instant::now() + Duration::from_millis(LOOK_MS);
+        let until = self.sight.deadline().map_or(longest, |until| until.min(longest));
+        self.reader.by(until).unwrap_or_else(|| self.reader.clone())
     }
 
     /// Looks once.
@@ -168,10 +161,8 @@ impl Follower {
         // Before looking: what is hinted at from here on may come too late for this look.
         self.wake.inner.lock().watched = watched.iter().cloned().collect();
         let asked_ms = self.time.clock_ms();
-        self.hurry();
-        let pulse = self.reader.pulse(&watched, AHEAD_MS, DUE_LOOK_MAX)?;
-        self.seen = Instant::now();
-        self.feed.regain_sight();
+        let pulse = self.reader().pulse(&watched, AHEAD_MS, DUE_LOOK_MAX)?;
+        self.sight.seen();
         if let Some(now_ms) = pulse.now_ms {
             self.time.heard(now_ms, asked_ms);
         }
@@ -206,7 +197,7 @@ impl Follower {
                     first.get_or_insert(error);
                 }
             }
-            if away >= AWAY_MAX || self.is_stale() {
+            if away >= AWAY_MAX || self.sight.is_stale() {
                 break;
             }
         }
@@ -235,9 +226,8 @@ impl Follower {
         let since_waiters = self.heard.get(key).copied().filter(|heard| waited && *heard < newest);
         let Some(mut since) = since_feed.into_iter().chain(since_waiters).min() else { return Ok(()) };
         while since < newest {
-            self.hurry();
-            let page = self.reader.events(key, since, FEED_PAGE_MAX)?;
-            self.seen = Instant::now();
+            let page = self.reader().events(key, since, FEED_PAGE_MAX)?;
+            self.sight.seen();
             let events = match page {
                 EventPage::Events(events) if !events.is_empty() => events,
                 // A restore has jumped ahead of what was told.

@@ -20,6 +20,7 @@ mod queue;
 mod request;
 mod round;
 mod running;
+mod sight;
 mod timers;
 mod turn;
 mod waiters;

@@ -55,10 +55,11 @@ pub trait Reader: Send + Sync {
         let _ = heard;
         None
     }
-    /// What is asked of this reader from here on is answered by then, or refused as [`Error::Away`]: for whoever has
-    /// others to tell that it hears nothing. A store that is never far away answers in time anyway.
-    fn answer_by(&self, until: Option<Instant>) {
+    /// The same, which answers by then or refuses with [`Error::Away`]: for whoever has others to tell that it hears
+    /// nothing. `None` where the store is never far away.
+    fn by(&self, until: Instant) -> Option<Arc<dyn Reader>> {
         let _ = until;
+        None
     }
     /// What other nodes may have done, for a store that is shared: how far these collections are, and at
     /// most `limit` active claims whose deadlines are past or come within a time, the earliest first.

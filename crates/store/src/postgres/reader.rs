@@ -70,8 +70,8 @@ pub(super) struct PostgresReader {
     shared: Arc<Shared>,
     /// The engine's own, with its own connection.
     follows: bool,
-    /// See [`Reader::answer_by`].
-    until: Mutex<Option<Instant>>,
+    /// See [`Reader::by`].
+    until: Option<Instant>,
 }
 
 /// A statement and its parameters.
@@ -82,7 +82,7 @@ pub(super) struct Query<'a> {
 
 impl PostgresReader {
     pub(super) fn new(shared: Arc<Shared>, follows: bool) -> Self {
-        Self { shared, follows, until: Mutex::default() }
+        Self { shared, follows, until: None }
     }
 
     fn pool(&self) -> &Pool {
@@ -95,7 +95,7 @@ impl PostgresReader {
 
     /// Answers all of these as of one moment, and in the time that there is.
     fn read(&self, queries: &[Query<'_>]) -> Result<Vec<Vec<Row>>, Error> {
-        self.shared.read_by(self.pool(), *self.until.lock(), queries)
+        self.shared.read_by(self.pool(), self.until, queries)
     }
 }
 
@@ -435,8 +435,8 @@ impl Reader for PostgresReader {
         super::hints::start(&self.shared, heard).ok()
     }
 
-    fn answer_by(&self, until: Option<Instant>) {
-        *self.until.lock() = until;
+    fn by(&self, until: Instant) -> Option<Arc<dyn Reader>> {
+        Some(Arc::new(Self { shared: self.shared.clone(), follows: self.follows, until: Some(until) }))
     }
 
     fn pulse(&self, watched: &[CollectionKey], ahead_ms: i64, limit: usize) -> Result<Pulse, Error> {
