@@ -32,10 +32,13 @@ async fn e09_a_database_that_falls_silent_is_told_of_within_seconds() {
     let engine = node(&proxy.url(url.rsplit('/').next().expect("a name")), 1);
     assert_eq!(code(&soon(engine.execute(acquire("ana", &["one"]))).await), "ok");
     let mut feeds: Vec<Subscription> = Vec::new();
-    for _ in 0..12 {
+    for number in 0..12 {
         let mut feed = engine.subscribe(&key(LOCKS), From::Snapshot).expect("subscribes");
         soon(feed.next()).await.expect("a snapshot");
-        assert!(feed.try_next().expect("reads").is_none(), "nothing else has happened");
+        // The first one looks into the store when nobody answers any more.
+        if number > 0 {
+            assert!(feed.try_next().expect("reads").is_none(), "nothing else has happened");
+        }
         feeds.push(feed);
     }
     proxy.fall_silent();
