@@ -93,10 +93,13 @@ pub const MIGRATE_LOCK_MS: u64 = 300_000;
 /// How often a batch is begun anew when a head came or went meanwhile; each time somebody else got on.
 pub const LOAD_TRIES: usize = 10;
 /// How often a batch that got no lock in time looks which collections are locked: one that is only busy is free in one of
-/// these moments.
-pub const STUCK_LOOKS: usize = 4;
-/// The pause between two of those looks: a batch takes some milliseconds.
+/// these moments, or has got on between two of them.
+pub const STUCK_LOOKS: u32 = 6;
+/// The first pause between two of those looks, and each is twice as long as the one before. A batch takes some
+/// milliseconds, or a few hundred where each commit is confirmed from far away.
 pub const STUCK_PAUSE_MS: u64 = 25;
+/// How long such a look waits for whoever makes a head that is not there yet.
+pub const STUCK_MAKING_MS: u64 = 5;
 /// The longest that such a look takes: it waits for no collection.
 pub const STUCK_LOCK_MS: u64 = 1_000;
 /// Read from a connection at once: about what the answers to a batch come to.

@@ -17,7 +17,7 @@ use super::recent::{Mark, Recent, Rows};
 use super::rows::{decode, head, int, uint};
 use super::session::{Session, Typed, is_name_lost};
 use super::{Options, Postgres, Shared};
-use crate::limits::{HEAD_AHEAD_MS, KNOWN_HEADS_MAX, LOAD_TRIES, STUCK_LOOKS, TOLD_AGAIN_MS};
+use crate::limits::{HEAD_AHEAD_MS, KNOWN_HEADS_MAX, LOAD_TRIES, TOLD_AGAIN_MS};
 use crate::{Error, Kept, Map, ReplyKey, Want};
 
 /// A transaction that has its locks, and what was read in it.
@@ -77,7 +77,7 @@ pub(super) const REPLIES: &str = "SELECT r.collection, r.principal, r.key, r.bod
      FROM unnest($1, $2, $3) AS w (collection, principal, key) \
      JOIN tenure.replies r ON r.collection = w.collection AND r.principal = w.principal AND r.key = w.key";
 /// Heads that may be new. One that somebody else is making is waited for.
-const MAKE_HEADS: &str = "INSERT INTO tenure.collections (collection, seq, hash, created_at_ms, at_ms) \
+pub(super) const MAKE_HEADS: &str = "INSERT INTO tenure.collections (collection, seq, hash, created_at_ms, at_ms) \
      SELECT w.collection, 0, ''::bytea, 0, 0 FROM unnest($1) AS w (collection) ORDER BY w.collection COLLATE \"C\" \
      ON CONFLICT DO NOTHING";
 const LOCK_HEADS: &str = "SELECT collection, seq, hash, created_at_ms, at_ms, turn FROM tenure.collections \
@@ -210,13 +210,9 @@ impl Postgres {
         let _ = self.roll_back();
         let mut keys: BTreeSet<CollectionKey> = wants.iter().map(|want| want.collection.clone()).collect();
         let mut wants = Cow::Borrowed(wants);
-        if !self.stuck.is_disjoint(&keys) {
-            let stuck = self.stuck.intersection(&keys).cloned().collect();
-            let free = self.leave_out_stuck(&stuck, 1)?;
-            keys.retain(|key| free.contains(key) || !stuck.contains(key));
-            leave_out(&mut wants, &keys);
-        }
-        let (mut tries, mut looks) = (0, STUCK_LOOKS);
+        self.find_still_stuck(keys.iter())?;
+        self.leave_out_stuck(&mut keys, &mut wants);
+        let (mut tries, mut has_looked) = (0, false);
         loop {
             match self.try_begin(&keys, &wants) {
                 Ok(open) => {
@@ -224,12 +220,13 @@ impl Postgres {
                     return Ok(());
                 }
                 // Once: whoever waited so long in vain a second time has waited long enough.
-                Err(Failed::Locked(error)) if looks > 0 && !self.raises => {
-                    keys = self.leave_out_stuck(&keys, std::mem::take(&mut looks))?;
+                Err(Failed::Locked(error)) if !has_looked && !self.raises => {
+                    has_looked = true;
+                    self.find_stuck(keys.iter())?;
+                    self.leave_out_stuck(&mut keys, &mut wants);
                     if keys.is_empty() {
                         return Err(error);
                     }
-                    leave_out(&mut wants, &keys);
                 }
                 // Nothing is decided yet, so trying again is safe: a connection that broke while it was
                 // idle, a head that somebody made or took away meanwhile.
@@ -238,6 +235,14 @@ impl Postgres {
                 }
                 Err(failed) => return Err(failed.into()),
             }
+        }
+    }
+
+    /// Nothing is wanted of what is stuck.
+    fn leave_out_stuck(&self, keys: &mut BTreeSet<CollectionKey>, wants: &mut Cow<'_, [Want]>) {
+        keys.retain(|key| !self.stuck.contains_key(key));
+        if wants.iter().any(|want| !keys.contains(&want.collection)) {
+            wants.to_mut().retain(|want| keys.contains(&want.collection));
         }
     }
 
@@ -418,13 +423,6 @@ impl From<Failed> for Error {
             Failed::Elsewhere => Self::Conflict { detail: "a statement's name was not known".to_owned() },
             Failed::Locked(error) | Failed::Store(error) => error,
         }
-    }
-}
-
-/// Nothing is wanted of what was left out.
-fn leave_out(wants: &mut Cow<'_, [Want]>, keys: &BTreeSet<CollectionKey>) {
-    if wants.iter().any(|want| !keys.contains(&want.collection)) {
-        wants.to_mut().retain(|want| keys.contains(&want.collection));
     }
 }
 

@@ -42,7 +42,7 @@ mod tidy;
 mod tls;
 mod view;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
@@ -174,8 +174,8 @@ pub struct Postgres {
     open: Option<Open>,
     /// Collections whose head row is there for good.
     known: HashSet<CollectionKey>,
-    /// Collections that somebody kept locked when it was last looked.
-    stuck: BTreeSet<CollectionKey>,
+    /// Collections that somebody kept locked when it was last looked, and how they were found.
+    stuck: BTreeMap<CollectionKey, stuck::Seen>,
     /// Kinds by whose policy, as last read, no claim depends on what else its holder has. A decision that asks
     /// all the same is given it.
     lone: HashSet<Text>,
@@ -244,7 +244,7 @@ impl Postgres {
     }
 
     fn of(shared: Arc<Shared>) -> Self {
-        let (known, stuck, lone) = (HashSet::new(), BTreeSet::new(), HashSet::new());
+        let (known, stuck, lone) = (HashSet::new(), BTreeMap::new(), HashSet::new());
         Self { shared, client: None, open: None, known, stuck, lone, raises: false }
     }
 

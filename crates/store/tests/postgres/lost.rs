@@ -9,7 +9,7 @@ use tenure_store::{Error, EventPage, Store, View};
 
 use crate::support::{acquire, checked_events, run, run_with};
 
-fn name_of(url: &str) -> &str {
+pub(crate) fn name_of(url: &str) -> &str {
     url.rsplit('/').next().expect("a name")
 }
 

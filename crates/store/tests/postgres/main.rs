@@ -7,6 +7,7 @@ mod moving;
 mod plans;
 mod pooler;
 mod recent;
+mod stuck;
 mod support;
 mod tls;
 mod versions;
