@@ -150,26 +150,30 @@ impl Timers {
         }
         // At least every second one is dead, and the more of them are the fewer looks find as many.
         let looks = came * self.far_count / (self.far_count - active) + came / 8;
-        for _ in 0..looks.clamp(*SWEEP.start(), *SWEEP.end()) {
+        let mut looks = looks.clamp(*SWEEP.start(), *SWEEP.end());
+        // A step to the next bucket is none, or where deadlines are sparse nothing would be left for their entries. There
+        // are no more steps than entries to look at: no bucket is empty but the one where this is.
+        while looks > 0 {
             let (from, place) = self.swept_to;
             let Some((&key, bucket)) = self.far.range_mut(from..).next() else {
                 self.swept_to = (i64::MIN, 0);
                 return;
             };
             let place = if key == from { place } else { 0 };
-            match bucket.timers.get(place).map(&needed) {
-                Some(true) => self.swept_to = (key, place + 1),
-                Some(false) => {
-                    bucket.timers.swap_remove(place);
-                    self.far_count -= 1;
-                    self.swept_to = (key, place);
+            let Some(timer) = bucket.timers.get(place) else {
+                self.swept_to = (key + 1, 0);
+                if bucket.timers.is_empty() {
+                    self.far.remove(&key);
                 }
-                None => {
-                    self.swept_to = (key + 1, 0);
-                    if bucket.timers.is_empty() {
-                        self.far.remove(&key);
-                    }
-                }
+                continue;
+            };
+            looks -= 1;
+            if needed(timer) {
+                self.swept_to = (key, place + 1);
+            } else {
+                bucket.timers.swap_remove(place);
+                self.far_count -= 1;
+                self.swept_to = (key, place);
             }
         }
     }
@@ -256,6 +260,21 @@ mod tests {
     fn entries_of_claims_that_ended_are_swept_out_and_the_others_stay() {
         // However many a turn grants.
         [64, 2_000].into_iter().for_each(check_sweeps);
+    }
+
+    /// Most buckets have one entry then, and many are passed for as many entries.
+    #[test]
+    fn entries_of_claims_that_ended_are_swept_out_however_far_apart_they_are() {
+        const DAY_MS: i64 = 24 * 3_600_000;
+        let mut timers = Timers::default();
+        for number in 0..200_000 {
+            let claim = u64::try_from(number).unwrap();
+            timers.set(timer(1_000_000 + number * 7_919_993 % DAY_MS, claim));
+            if claim % 100 == 0 {
+                timers.sweep(0, |_| false);
+            }
+        }
+        assert!(timers.far_count <= 2 * DEAD_MAX, "{}", timers.far_count);
     }
 
     fn check_sweeps(portion: u64) {

@@ -20,7 +20,8 @@ pub(super) struct HeldUp {
 impl HeldUp {
     /// A turn begins: what is due there waits, or is tried again.
     pub(super) fn put_off(&mut self, now_ms: i64, timers: &mut Timers) {
-        if now_ms >= self.until_ms {
+        // A clock that was set back would make it last for as long as that.
+        if now_ms >= self.until_ms || self.until_ms - now_ms > HELD_UP_MS {
             self.collections.clear();
         }
         if !self.collections.is_empty() {
@@ -46,5 +47,27 @@ impl HeldUp {
             timers.put_off(now_ms, self.until_ms, &self.collections);
         }
         left_out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::timers::Timer;
+
+    #[test]
+    fn i18_what_is_put_off_does_not_wait_for_a_clock_that_was_set_back() {
+        const HOUR_MS: i64 = 3_600_000;
+        let collection = CollectionKey::new("lock/x").unwrap();
+        let mut held_up =
+            HeldUp { collections: BTreeSet::from([collection.clone()]), until_ms: 2 * HOUR_MS + HELD_UP_MS };
+        let due_at = |held_up: &mut HeldUp, now_ms: i64| {
+            let mut timers = Timers::told();
+            timers.set_anyway(Timer { at_ms: now_ms - 1, claim: 1, collection: collection.clone() });
+            held_up.put_off(now_ms, &mut timers);
+            timers.next_ms()
+        };
+        assert_eq!(due_at(&mut held_up, 2 * HOUR_MS), Some(2 * HOUR_MS + HELD_UP_MS), "it waits");
+        assert_eq!(due_at(&mut held_up, HOUR_MS), Some(HOUR_MS - 1), "and not for an hour");
     }
 }
