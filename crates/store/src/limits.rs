@@ -90,6 +90,8 @@ pub const STATS_MS: u64 = 15_000;
 /// The longest that a change of the tables waits for one of them once nobody writes any more: readers that are under
 /// way end in seconds.
 pub const MIGRATE_LOCK_MS: u64 = 300_000;
+/// How often two connections are compared to find a pooler between: others may come in between once or twice.
+pub(crate) const POOLER_LOOKS: usize = 3;
 /// How often a batch is begun anew when a head came or went meanwhile; each time somebody else got on.
 pub const LOAD_TRIES: usize = 10;
 /// How often a batch that got no lock in time looks which collections are locked: one that is only busy is free in one of

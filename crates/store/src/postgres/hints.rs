@@ -4,7 +4,7 @@
 //! else.
 
 use std::collections::BTreeSet;
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::io::Error as IoError;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use tokio_postgres::{AsyncMessage, Client};
 use super::Shared;
 use super::connect::failure;
 use crate::Error;
-use crate::limits::{HINT_BYTES_MAX, HINT_PAUSE_MS, HINT_QUEUE_MAX};
+use crate::limits::{HINT_BYTES_MAX, HINT_PAUSE_MS, HINT_QUEUE_MAX, POOLER_LOOKS};
 use crate::read::{Heard, Hints};
 
 /// Stands for all collections, where there are too many to name.
@@ -155,14 +155,47 @@ async fn over_notify(shared: &Shared, hearer: &Hearer) -> Result<(Mouth, Ears), 
         drop(living);
     });
     // A pooler's session would go on to listen, for whoever has it next; what is said arrives through it all the same.
-    if link.is_past_poolers() || !shared.is_pooled() {
+    let listens = link.is_past_poolers() || !is_pooled(shared, &client).await?;
+    if listens {
         client.batch_execute(&format!("LISTEN {CHANNEL}")).await.map_err(|error| failure(&error))?;
     }
+    let found = (listens && !link.is_past_poolers()).then(|| shared.pooler_found.clone());
     let ears = async move {
-        let _ = ended.await;
-        "the connection for hints ended".to_owned()
+        let pooler_found = async {
+            match found {
+                Some(found) => found.notified().await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            _ = ended => "the connection for hints ended".to_owned(),
+            () = pooler_found => "a pooler was found".to_owned(),
+        }
     };
     Ok((Mouth::Notify(client), Box::pin(ears)))
+}
+
+/// Whether a pooler is between. Before a batch has found out it is asked here: of two connections that are there at once
+/// only a pooler's have the same process of the server, and mostly the one that somebody had last.
+async fn is_pooled(shared: &Shared, client: &Client) -> Result<bool, Error> {
+    if shared.is_pooled() {
+        return Ok(true);
+    }
+    let other = shared.link.connect().await?;
+    // Somebody else may be faster to take it.
+    for _ in 0..POOLER_LOOKS {
+        let mut processes = [0; 2];
+        for (client, process) in [client, &other].into_iter().zip(&mut processes) {
+            let row = shared.link.in_time(client.query_typed_one("SELECT pg_backend_pid()", &[])).await?;
+            *process = row.map_err(|error| failure(&error))?.get::<_, i32>(0);
+        }
+        if processes[0] == processes[1] {
+            tracing::info!("the database is behind a pooler: hints of other nodes are not heard through it");
+            shared.found_pooler();
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 impl Mouth {

@@ -48,6 +48,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use connect::Link;
 use load::Open;
@@ -202,8 +203,10 @@ pub(crate) struct Shared {
     readiness: reader::Pool,
     /// No pooler was found between us and the database, so statements can have names.
     direct: AtomicBool,
-    /// One was found.
+    /// One was found, or is to be expected.
     pooled: AtomicBool,
+    /// Tells whoever listens meanwhile.
+    pooler_found: Arc<Notify>,
 }
 
 impl Postgres {
@@ -234,7 +237,8 @@ impl Postgres {
             follower: reader::Pool::new(1),
             readiness: reader::Pool::new(1),
             direct: AtomicBool::new(options.prepare),
-            pooled: AtomicBool::new(false),
+            pooled: AtomicBool::new(!options.prepare),
+            pooler_found: Arc::default(),
         };
         let shared = Arc::new(shared);
         history::begin(&shared, &client)?;
@@ -264,7 +268,9 @@ impl Shared {
     /// Transactions may run in another process of the server each.
     fn found_pooler(&self) {
         self.direct.store(false, Ordering::Release);
-        self.pooled.store(true, Ordering::Release);
+        if !self.pooled.swap(true, Ordering::AcqRel) {
+            self.pooler_found.notify_one();
+        }
     }
 
     fn is_pooled(&self) -> bool {

@@ -50,6 +50,29 @@ fn e09_hints_go_past_a_pooler() {
     assert_eq!(heard.recv_timeout(Duration::from_mins(1)), Ok(Some(vec![key("lock/a")])));
 }
 
+/// A session that listens goes on to do so for whoever has it next. Nobody has written anything yet when hints begin.
+#[test]
+fn e09_nobody_listens_through_a_pooler() {
+    let server = Server::shared();
+    for prepare in [true, false] {
+        let pooler = Pooler::before(server);
+        let url = pooler.url(&server.database());
+        let store = Postgres::open(&url, &Options { prepare, ..exact() }).expect("opens");
+        let (sender, heard) = std::sync::mpsc::channel();
+        let pass_on: Heard = Arc::new(move |_: Option<&[CollectionKey]>| {
+            let _ = sender.send(());
+        });
+        let _hears = store.reader().hints(pass_on).expect("a shared store has hints");
+        assert_eq!(heard.recv_timeout(Duration::from_mins(1)), Ok(()), "it has begun");
+        // All sessions that there are.
+        let sessions: Vec<Holding> = (0..3).map(|_| Holding::begin(&url)).collect();
+        for session in &sessions {
+            let channels = session.rows("SELECT pg_listening_channels()");
+            assert!(channels.is_empty(), "{channels:?}, prepare: {prepare}");
+        }
+    }
+}
+
 #[test]
 fn e09_several_writers_share_the_sessions_of_a_pooler() {
     let server = Server::shared();
