@@ -15,8 +15,8 @@ use tenure_store::{Due, Error, EventPage, Hints, Reader};
 
 use crate::engine::{Lanes, Time};
 use crate::feed::{Channel, Feed};
-use crate::limits::{AHEAD_MS, AWAY_MAX, DUE_LOOK_MAX, FEED_PAGE_MAX, LOOK_MS, TOLD_AGAIN_MS};
-use crate::sight::Sight;
+use crate::limits::{AHEAD_MS, AWAY_MAX, DUE_LOOK_MAX, FEED_PAGE_MAX, TOLD_AGAIN_MS};
+use crate::sight::{Patience, Sight};
 use crate::timers::Timer;
 use crate::turn::News;
 
@@ -106,6 +106,7 @@ pub(crate) struct Follower {
     /// Collections whose events could not be read at the last look: read after all others.
     troubled: BTreeSet<CollectionKey>,
     sight: Arc<Sight>,
+    patience: Patience,
 }
 
 impl Follower {
@@ -118,7 +119,8 @@ impl Follower {
     ) -> Self {
         let (heard, troubled, sight) = (HashMap::new(), BTreeSet::new(), feed.sight());
         sight.seen();
-        Self { reader, feed, time, lanes, wake, heard, troubled, sight }
+        let patience = Patience::default();
+        Self { reader, feed, time, lanes, wake, heard, troubled, sight, patience }
     }
 
     pub(crate) fn run(mut self, pulse: Duration) {
@@ -144,11 +146,20 @@ impl Follower {
         }
     }
 
-    /// What is asked of it is answered before readers have to be told, and soon enough to be asked again.
-    fn reader(&self) -> Arc<dyn Reader> {
-        let longest = Instant::now() + Duration::from_millis(LOOK_MS);
-        let until = self.sight.deadline().map_or(longest, |until| until.min(longest));
-        self.reader.by(until).unwrap_or_else(|| self.reader.clone())
+    /// Reads in the time that there is: before readers have to be told, and soon enough to be asked again.
+    fn read<T>(&mut self, read: impl FnOnce(&dyn Reader) -> Result<T, Error>) -> Result<T, Error> {
+        let (asked, until) = (Instant::now(), self.sight.look_until(&self.patience));
+        let in_time = self.reader.by(until);
+        let answer = read(&**in_time.as_ref().unwrap_or(&self.reader));
+        match &answer {
+            Ok(_) => {
+                self.sight.seen();
+                self.patience.answered(asked.elapsed());
+            }
+            Err(Error::Away { .. }) if Instant::now() >= until => self.patience.was_in_vain(),
+            Err(_) => {}
+        }
+        answer
     }
 
     /// Looks once.
@@ -161,8 +172,7 @@ impl Follower {
         // Before looking: what is hinted at from here on may come too late for this look.
         self.wake.inner.lock().watched = watched.iter().cloned().collect();
         let asked_ms = self.time.clock_ms();
-        let pulse = self.reader().pulse(&watched, AHEAD_MS, DUE_LOOK_MAX)?;
-        self.sight.seen();
+        let pulse = self.read(|reader| reader.pulse(&watched, AHEAD_MS, DUE_LOOK_MAX))?;
         if let Some(now_ms) = pulse.now_ms {
             self.time.heard(now_ms, asked_ms);
         }
@@ -226,8 +236,7 @@ impl Follower {
         let since_waiters = self.heard.get(key).copied().filter(|heard| waited && *heard < newest);
         let Some(mut since) = since_feed.into_iter().chain(since_waiters).min() else { return Ok(()) };
         while since < newest {
-            let page = self.reader().events(key, since, FEED_PAGE_MAX)?;
-            self.sight.seen();
+            let page = self.read(|reader| reader.events(key, since, FEED_PAGE_MAX))?;
             let events = match page {
                 EventPage::Events(events) if !events.is_empty() => events,
                 // A restore has jumped ahead of what was told.

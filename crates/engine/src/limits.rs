@@ -47,9 +47,11 @@ pub(crate) const SAMPLE_MS_MAX: i64 = 1_000;
 /// Readers of a feed on a node that is cut off from the store are told after this: on another node they may go on. As
 /// long as a revoked key may keep its socket.
 pub(crate) const STALE_MS: u64 = 5_000;
-/// The longest that a look waits for an answer: it may fail, and be tried again over another connection, before readers
+/// How long a look waits for an answer at first: it may fail, and be tried again over another connection, before readers
 /// are told.
 pub(crate) const LOOK_MS: u64 = 3_000;
+/// How long it waits at the most, once they were: as long as a store lets a statement and its locks take.
+pub(crate) const LOOK_MS_MAX: u64 = 15_000;
 /// The least that it waits, so that a store that is there can answer.
 pub(crate) const LOOK_MS_MIN: u64 = 500;
 /// An operator is told this often of what lasts.

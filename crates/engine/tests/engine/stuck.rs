@@ -59,6 +59,31 @@ async fn e09_a_database_that_falls_silent_is_told_of_within_seconds() {
     .await;
 }
 
+/// A database that answers, but later than a look waits at first, and than readers may go on without knowing: they are
+/// told, and go on once there is an answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn e09_a_database_that_is_slow_is_seen_again() {
+    let server = Server::shared();
+    let url = server.database();
+    let engine = node(&url, 1);
+    assert_eq!(code(&soon(engine.execute(acquire("ana", &["one"]))).await), "ok");
+    let mut feed = engine.subscribe(&key(LOCKS), From::Snapshot).expect("subscribes");
+    soon(feed.next()).await.expect("a snapshot");
+    // What every look reads, and nobody else who reads here.
+    server.run(
+        url.rsplit('/').next().expect("a name"),
+        "ALTER TABLE tenure.meta RENAME TO fast; \
+         CREATE VIEW tenure.meta AS SELECT fast.* FROM tenure.fast, pg_sleep(6)",
+    );
+    soon(async { while feed.next().await.is_ok() {} }).await;
+    soon(async {
+        while engine.subscribe(&key(LOCKS), From::Snapshot).is_err() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
 /// Somebody keeps one collection's head. Who asks there is refused; who asks elsewhere is not, and waits at the most as
 /// long as a lock is waited for: in the same lane once, in another not at all.
 #[tokio::test(flavor = "multi_thread")]

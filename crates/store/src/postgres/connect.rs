@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 use tokio_postgres::config::{ChannelBinding, Host, SslMode, SslNegotiation, TargetSessionAttrs};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Config, Connection, Socket};
+use tokio_postgres::{CancelToken, Client, Config, Connection, Socket};
 
 use super::Options;
 use super::hush::{Hush, Hushed};
@@ -132,6 +132,12 @@ impl Link {
             Ok(Err(error)) => Err(at(place, &words(&error))),
             Err(_) => Err(at(place, "it did not answer in time")),
         }
+    }
+
+    /// Asks the server to stop what it does for a connection. Nobody waits for that, and it may fail.
+    pub(super) fn cancel(&self, token: CancelToken) {
+        let (tls, limit) = (self.place.tls.clone(), Duration::from_millis(self.options.connect_ms));
+        self.spawn(async move { drop(tokio::time::timeout(limit, token.cancel_query(tls)).await) });
     }
 
     /// Runs beside everything else.

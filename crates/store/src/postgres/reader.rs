@@ -8,10 +8,10 @@ use parking_lot::Mutex;
 use tenure_core::{Claim, Collection, CollectionKey, Item, ItemId, Policy, Sealed, Status};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Row};
+use tokio_postgres::{CancelToken, Client, Row};
 
 use super::Shared;
-use super::connect::{failure, is_ending};
+use super::connect::{Link, failure, is_ending};
 use super::load::policy;
 use super::pipeline::Pipeline;
 use super::rows::{decode, head, int, items_text, page, sealed, state_code, uint};
@@ -133,7 +133,10 @@ impl Shared {
                 Some(client) => client,
                 None => link.connect().await?,
             };
-            match link.in_time(ask(&client, link.options.statement_ms, queries)).await? {
+            let mut asked = Asked { link, token: Some(client.cancel_token()) };
+            let answers = link.in_time(ask(&client, link.options.statement_ms, queries)).await?;
+            asked.token = None;
+            match answers {
                 Ok(answers) => {
                     pool.idle.lock().push(client);
                     return Ok(answers);
@@ -142,6 +145,21 @@ impl Shared {
                 Err(error) if !fresh && (client.is_closed() || is_ending(&error)) => drop(error),
                 Err(error) => return Err(failure(&error)),
             }
+        }
+    }
+}
+
+/// What was asked. Where nobody waits for the answer any more the server need not look for it either: with each look that
+/// is given up one more would read there.
+struct Asked<'a> {
+    link: &'a Link,
+    token: Option<CancelToken>,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        if let Some(token) = self.token.take() {
+            self.link.cancel(token);
         }
     }
 }

@@ -283,14 +283,15 @@ fn i02_nodes_that_start_while_another_begins_an_epoch_wait_for_it() {
     let server = Server::shared();
     let url = server.database();
     let name = name_of(&url);
-    let options = Options { lock_ms: 200, ..Options::default() };
+    // As long as a node may pause between two statements, too.
+    let options = Options { lock_ms: 1_000, ..Options::default() };
     let mut store = Postgres::open(&url, &options).expect("opens");
     get(&mut store, "lock/a", "one");
     drop(store);
     server.run(
         name,
         "UPDATE tenure.place SET written = '3'; \
-         CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1); RETURN new; END $$; \
+         CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3); RETURN new; END $$; \
          CREATE TRIGGER slow BEFORE INSERT ON tenure.batches FOR EACH ROW EXECUTE FUNCTION slow()",
     );
     let epochs: Vec<u64> = std::thread::scope(|scope| {
@@ -328,6 +329,28 @@ fn e09_a_reader_whose_connection_is_ended_by_the_server_reads_again() {
             assert!(read.join().expect("ends").expect("reads again").is_some());
         });
     }
+}
+
+/// Whoever looks in vain looks again, and what the server did for it before is not done any more.
+#[test]
+fn e09_the_server_stops_reading_what_nobody_waits_for() {
+    let server = Server::shared();
+    let url = server.database();
+    let options = Options { statement_ms: 600_000, ..Options::default() };
+    let mut store = Postgres::open(&url, &options).expect("opens");
+    get(&mut store, "lock/a", "one");
+    let (reader, item) = (store.reader(), tenure_core::ItemId::new("one").expect("valid"));
+    let keeper = Holding::begin(&url);
+    keeper.rows("LOCK TABLE tenure.items IN ACCESS EXCLUSIVE MODE");
+    let until = Instant::now() + Duration::from_millis(500);
+    let late = reader.by(until).expect("it may be far away").item(&key("lock/a"), &item);
+    assert!(matches!(late, Err(tenure_store::Error::Away { .. })), "{late:?}");
+    let until = Instant::now() + Duration::from_mins(1);
+    while server.waits(name_of(&url)) {
+        assert!(Instant::now() < until, "it waits for the table still");
+    }
+    keeper.end();
+    assert!(reader.item(&key("lock/a"), &item).expect("reads").is_some());
 }
 
 /// Figures take long to count: one counts, and everyone else who asks has the last ones at once.
