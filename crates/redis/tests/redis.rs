@@ -1,6 +1,6 @@
 //! Against a real Redis.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tenure_redis::testing::Server;
 use tenure_redis::{Address, Count, Counted, Counts, Redis};
@@ -78,9 +78,9 @@ async fn e09_without_redis_nobody_waits_and_with_it_counting_goes_on() {
     until(async || redis.counts().is_there()).await;
     let hour = Duration::from_hours(1);
     server.kill();
-    let begun = Instant::now();
-    assert_eq!(counts.count(count("ana", hour, 5, 1)).await, None);
-    assert!(begun.elapsed() < Duration::from_secs(1), "it was told within its time");
+    // By two clocks of one runtime: where both are over because nobody had a processor, its own comes first.
+    let told = tokio::time::timeout(Duration::from_secs(1), counts.count(count("ana", hour, 5, 1))).await;
+    assert_eq!(told.expect("it was told within its time"), None);
     until(async || !redis.counts().is_there()).await;
     assert_eq!(counts.count(count("ana", hour, 5, 1)).await, None);
     server.start_again();
