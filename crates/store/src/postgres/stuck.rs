@@ -44,7 +44,7 @@ impl Postgres {
         &mut self,
         keys: impl Iterator<Item = &'a CollectionKey>,
     ) -> Result<(), Error> {
-        self.keep_stuck(keys.map(|key| (key.clone(), Seen::Never)).collect(), STUCK_LOOKS)
+        self.keep_stuck(&keys.map(|key| (key.clone(), Seen::Never)).collect(), STUCK_LOOKS)
     }
 
     /// Looks once which of these are kept still.
@@ -57,11 +57,11 @@ impl Postgres {
         }
         let before: BTreeMap<_, _> =
             keys.filter_map(|key| Some((key.clone(), *self.stuck.get(key)?))).collect();
-        if before.is_empty() { Ok(()) } else { self.keep_stuck(before, 1) }
+        if before.is_empty() { Ok(()) } else { self.keep_stuck(&before, 1) }
     }
 
     /// Of these those are stuck that nobody gets on with, however often one looks.
-    fn keep_stuck(&mut self, suspects: BTreeMap<CollectionKey, Seen>, looks: u32) -> Result<(), Error> {
+    fn keep_stuck(&mut self, suspects: &BTreeMap<CollectionKey, Seen>, looks: u32) -> Result<(), Error> {
         for key in suspects.keys() {
             self.stuck.remove(key);
         }
