@@ -214,7 +214,9 @@ mod tests {
         let bar = ProgressBar::hidden();
         let measured = |tries, verdicts: &[bool]| {
             let mut verdicts = verdicts.iter();
-            settle(tries, &bar, |nth| Ok((format!("of {nth}"), *verdicts.next().expect("not measured again"))))
+            settle(tries, &bar, |nth| {
+                Ok((format!("of {nth}"), *verdicts.next().expect("not measured again")))
+            })
         };
         assert_eq!(measured(3, &[true]).expect("well"), "of 0");
         assert_eq!(measured(3, &[false, false, true]).expect("well"), "of 2; measured 3 times");
