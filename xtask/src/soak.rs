@@ -65,7 +65,9 @@ pub fn long(workspace: &Workspace, parts: &[&str]) -> Result<(), String> {
             results.push(drill(workspace, part));
         }
         let sentences: Vec<_> = results.into_iter().filter_map(Result::err).collect();
-        sentences.iter().for_each(|sentence| eprintln!("{part}: {sentence}"));
+        for sentence in &sentences {
+            eprintln!("{part}: {sentence}");
+        }
         if !sentences.is_empty() {
             failed.push(part);
         }

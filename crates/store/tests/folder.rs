@@ -13,14 +13,14 @@ use support::{collection, expected, look, step};
 use tempfile::TempDir;
 use tenure_core::command::{Acquire, Expect, ItemWrite, PutItem};
 use tenure_core::limits::RESTORE_STEP;
-use tenure_core::{ItemId, Json, Reply, Rows, Verb, decide};
+use tenure_core::{Changed, Hash, ItemId, Json, Reply, Rows, Verb, decide};
 use tenure_store::conformance::{Overlay, command, key, wants_of};
 use tenure_store::embedded::archive::SqliteArchive;
 use tenure_store::embedded::backup::{backup, restore};
 use tenure_store::embedded::check::{Report, check, unmade_sentence};
 use tenure_store::embedded::disk::RealDisk;
 use tenure_store::embedded::{Embedded, Fold, Options};
-use tenure_store::{Batch, Entry, Error, EventPage, Store, View};
+use tenure_store::{Batch, Entry, Error, EventPage, Kept, Store, View};
 
 fn options() -> Options {
     Options { segment_bytes: 64 << 10, fold_bytes: 16 << 10, fold_after_ms: 5, ..Options::default() }
@@ -295,6 +295,44 @@ fn e04_a_kept_answer_is_found_where_no_file_can_be_opened() {
     let reply = support::reply_key(3);
     let want = wants_of(&command("lock/a", "ana", Verb::CreateCollection), Some(reply.clone()));
     assert!(store.load(&[want]).unwrap().kept(&reply).is_some());
+}
+
+/// What stands behind the wanted one may have megabytes.
+#[test]
+fn e04_of_a_chunk_of_kept_answers_none_is_read_behind_the_wanted_one() {
+    let (_parent, dir) = folder();
+    filled(&dir, 12);
+    let mut store = Embedded::open(&dir, &Options { kept_values_max: 0, ..manual() }).unwrap();
+    // All of them are in one chunk, of which the last one cannot be read.
+    edit(&dir, "UPDATE kept SET data = substr(data, 1, length(data) - 3)");
+    let want =
+        |reply| wants_of(&command("lock/a", "ana", Verb::CreateCollection), Some(support::reply_key(reply)));
+    assert!(store.load(&[want(10)]).unwrap().kept(&support::reply_key(10)).is_some());
+    assert!(matches!(store.load(&[want(11)]), Err(Error::Corrupt { .. })));
+}
+
+/// I16
+#[test]
+fn i16_of_a_key_that_was_used_again_after_its_day_the_newer_answer_is_found() {
+    let (_parent, dir) = folder();
+    let mut store = Embedded::open(&dir, &Options { kept_values_max: 0, ..manual() }).unwrap();
+    let key = support::reply_key(1);
+    for at_ms in [support::START_MS, support::START_MS + Kept::KEEP_MS] {
+        let kept = Arc::new(Kept { fingerprint: Hash::default(), at_ms, outcome: Ok(Reply::Done) });
+        let entry = Entry {
+            collection: collection(),
+            events: Vec::new(),
+            beats: Vec::new(),
+            changed: Changed::default(),
+            kept: Some((key.clone(), kept)),
+        };
+        store.commit(Batch { at_ms, entries: vec![entry] }).unwrap();
+    }
+    // Into one chunk.
+    assert_eq!(store.fold_now(2).unwrap(), 2);
+    let want = wants_of(&command("lock/a", "ana", Verb::CreateCollection), Some(key.clone()));
+    let found = store.load(&[want]).unwrap().kept(&key).unwrap();
+    assert_eq!(found.at_ms, support::START_MS + Kept::KEEP_MS);
 }
 
 #[test]
