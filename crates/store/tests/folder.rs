@@ -577,8 +577,7 @@ fn half_made(parent: &Path) -> Vec<PathBuf> {
         std::fs::create_dir_all(dir.join("journal")).unwrap();
         dir
     };
-    let [nothing, empty, page, rolls_back] =
-        ["nothing", "empty", "page", "rolls-back"].map(|name| made(name));
+    let [nothing, empty, page, rolls_back] = ["nothing", "empty", "page", "rolls-back"].map(made);
     std::fs::write(empty.join("archive.db"), "").unwrap();
     for dir in [&page, &rolls_back] {
         let connection = Connection::open(dir.join("archive.db")).unwrap();
