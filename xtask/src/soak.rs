@@ -8,7 +8,8 @@ use crate::{server, web};
 /// The drills of the real server. They stand in `tenure-soak`, which has to be built before it can be asked.
 const DRILLS: &[&str] = &["kills", "clock", "paused", "full", "stalled", "memory"];
 
-/// The parts that are no drills of the real server, with cargo's arguments. Tests see `TENURE_SOAK`.
+/// The parts that are no drills of the real server, with cargo's arguments. Tests see `TENURE_SOAK`. A part is all rows of
+/// its name.
 #[rustfmt::skip] // One line each reads as the table that it is.
 const PARTS: &[(&str, &[&str])] = &[
     ("crashes", &["test", "--locked", "--package", "tenure-store", "--test", "crash", "--test", "power"]),
@@ -21,7 +22,15 @@ const PARTS: &[(&str, &[&str])] = &[
 
 /// Everything that can be named.
 pub fn names() -> Vec<&'static str> {
-    DRILLS.iter().copied().chain(PARTS.iter().map(|(part, _)| *part)).collect()
+    let mut names: Vec<_> = DRILLS.iter().copied().chain(PARTS.iter().map(|(part, _)| *part)).collect();
+    // Rows of one name stand together.
+    names.dedup();
+    names
+}
+
+/// What cargo is asked for, row by row; nothing for a drill.
+fn rows_of(part: &str) -> impl Iterator<Item = &'static [&'static str]> {
+    PARTS.iter().filter(move |(name, _)| *name == part).map(|(_, arguments)| *arguments)
 }
 
 /// The parts of these names, or all. An unknown one is refused before anything is built.
@@ -47,23 +56,29 @@ pub fn long(workspace: &Workspace, parts: &[&str]) -> Result<(), String> {
     let mut failed = Vec::new();
     for &part in parts {
         println!("\n── {part} ──");
-        let result = match PARTS.iter().find(|(name, _)| *name == part) {
-            Some((_, arguments)) => {
-                let mut command = cargo::cargo(arguments);
-                command.env("TENURE_SOAK", "1");
-                let done =
-                    cargo::run_command(command, &format!("TENURE_SOAK=1 cargo {}", arguments.join(" ")));
-                // What browsers read is spoiled where they read it.
-                if part == "inputs" { done.and(web::soak()) } else { done }
-            }
-            None => drill(workspace, part),
-        };
-        if let Err(sentence) = result {
+        let mut results: Vec<_> = rows_of(part).map(asked).collect();
+        if part == "inputs" {
+            // What browsers read is spoiled where they read it.
+            results.push(web::soak());
+        }
+        if DRILLS.contains(&part) {
+            results.push(drill(workspace, part));
+        }
+        let sentences: Vec<_> = results.into_iter().filter_map(Result::err).collect();
+        for sentence in &sentences {
             eprintln!("{part}: {sentence}");
+        }
+        if !sentences.is_empty() {
             failed.push(part);
         }
     }
     if failed.is_empty() { Ok(()) } else { Err(format!("these failed: {}", failed.join(", "))) }
+}
+
+fn asked(arguments: &'static [&'static str]) -> Result<(), String> {
+    let mut command = cargo::cargo(arguments);
+    command.env("TENURE_SOAK", "1");
+    cargo::run_command(command, &format!("TENURE_SOAK=1 cargo {}", arguments.join(" ")))
 }
 
 fn drill(workspace: &Workspace, drill: &str) -> Result<(), String> {
@@ -88,8 +103,19 @@ mod tests {
 
     #[test]
     fn without_names_every_part_is_chosen() {
-        assert_eq!(chosen(&[]).unwrap().len(), DRILLS.len() + PARTS.len());
+        assert_eq!(chosen(&[]).unwrap(), names());
         assert_eq!(chosen(&["seeds", "clock"]).unwrap(), ["clock", "seeds"]);
+    }
+
+    #[test]
+    fn each_row_is_run_once_by_its_name_and_each_name_is_said_once() {
+        let run: Vec<_> = names().into_iter().flat_map(rows_of).collect();
+        assert_eq!(run, PARTS.iter().map(|(_, arguments)| *arguments).collect::<Vec<_>>());
+        let names = names();
+        for (index, name) in names.iter().enumerate() {
+            assert!(!names[..index].contains(name), "{name} twice");
+            assert!(DRILLS.contains(name) != (rows_of(name).count() > 0), "{name} is a drill or has rows");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 use tenure_apps::files::Folder;
 use tenure_engine::{Clock, SystemClock};
 use tenure_store::embedded::backup::{backup, restore};
-use tenure_store::embedded::check::check;
+use tenure_store::embedded::check::{check, unmade_sentence};
 
 use crate::bench::Result;
 use crate::out::say;
@@ -115,6 +115,10 @@ impl Check {
             for problem in &report.problems {
                 say!("{problem}");
             }
+        }
+        if !self.json && report.is_unmade {
+            say!("{}.", unmade_sentence(&self.data));
+        } else if !self.json {
             say!(
                 "In the archive: {} collections, {} events, {} items. In the journal after it: {} events, up to batch {}. \
                  Files: {files}. Together: {}.",

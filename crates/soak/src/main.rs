@@ -110,7 +110,7 @@ fn run(drill: &Drill, program: &Path, is_long: bool, may_skip: bool) -> bool {
     bar.set_message(drill.of);
     let begun = Instant::now();
     let outcome = tempfile::tempdir().map_err(Failure::from).and_then(|folder| {
-        let outcome = (drill.run)(Given { program, folder: folder.path(), count, bar: &bar });
+        let outcome = (drill.run)(Given { program, folder: folder.path(), count, is_long, bar: &bar });
         if let Err(Failure::Broken(_)) = &outcome {
             // What is left of the server tells more than a message.
             eprintln!("{}: kept in {}", drill.name, folder.keep().display());

@@ -15,6 +15,8 @@ const TOLD_MAX: usize = 100;
 /// What a check found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Report {
+    /// A data folder whose first start has not ended: there is nothing to look at, and nothing was ever confirmed.
+    pub is_unmade: bool,
     /// What is wrong, a sentence each; at most a hundred.
     pub problems: Vec<String>,
     /// How many problems there are.
@@ -34,7 +36,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Nothing is wrong.
+    /// Nothing is wrong. There may be nothing at all.
     pub fn is_good(&self) -> bool {
         self.problem_count == 0
     }

@@ -36,7 +36,7 @@ pub const CHUNK_BYTES_MAX: usize = 128 << 10;
 /// A newest chunk below this is rewritten together with what comes next, so that a quiet collection
 /// does not end up with one row for each event.
 pub const CHUNK_BYTES_SMALL: usize = 8 << 10;
-/// Kept replies in one chunk of the archive, in bytes: finding one reads one chunk.
+/// Kept replies in one chunk of the archive, in bytes: finding one reads one chunk. A larger reply has one of its own.
 pub const KEPT_CHUNK_BYTES_MAX: usize = 32 << 10;
 
 /// Ended claims in memory, so that a late heartbeat hears why it was too late. Older ones are found

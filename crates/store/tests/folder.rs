@@ -13,14 +13,14 @@ use support::{collection, expected, look, step};
 use tempfile::TempDir;
 use tenure_core::command::{Acquire, Expect, ItemWrite, PutItem};
 use tenure_core::limits::RESTORE_STEP;
-use tenure_core::{ItemId, Json, Reply, Rows, Verb, decide};
+use tenure_core::{Changed, Hash, ItemId, Json, Reply, Rows, Verb, decide};
 use tenure_store::conformance::{Overlay, command, key, wants_of};
 use tenure_store::embedded::archive::SqliteArchive;
 use tenure_store::embedded::backup::{backup, restore};
-use tenure_store::embedded::check::{Report, check};
+use tenure_store::embedded::check::{Report, check, unmade_sentence};
 use tenure_store::embedded::disk::RealDisk;
 use tenure_store::embedded::{Embedded, Fold, Options};
-use tenure_store::{Batch, Entry, Error, EventPage, Store, View};
+use tenure_store::{Batch, Entry, Error, EventPage, Kept, Store, View};
 
 fn options() -> Options {
     Options { segment_bytes: 64 << 10, fold_bytes: 16 << 10, fold_after_ms: 5, ..Options::default() }
@@ -297,6 +297,44 @@ fn e04_a_kept_answer_is_found_where_no_file_can_be_opened() {
     assert!(store.load(&[want]).unwrap().kept(&reply).is_some());
 }
 
+/// What stands behind the wanted one may have megabytes.
+#[test]
+fn e04_of_a_chunk_of_kept_answers_none_is_read_behind_the_wanted_one() {
+    let (_parent, dir) = folder();
+    filled(&dir, 12);
+    let mut store = Embedded::open(&dir, &Options { kept_values_max: 0, ..manual() }).unwrap();
+    // All of them are in one chunk, of which the last one cannot be read.
+    edit(&dir, "UPDATE kept SET data = substr(data, 1, length(data) - 3)");
+    let want =
+        |reply| wants_of(&command("lock/a", "ana", Verb::CreateCollection), Some(support::reply_key(reply)));
+    assert!(store.load(&[want(10)]).unwrap().kept(&support::reply_key(10)).is_some());
+    assert!(matches!(store.load(&[want(11)]), Err(Error::Corrupt { .. })));
+}
+
+/// I16
+#[test]
+fn i16_of_a_key_that_was_used_again_after_its_day_the_newer_answer_is_found() {
+    let (_parent, dir) = folder();
+    let mut store = Embedded::open(&dir, &Options { kept_values_max: 0, ..manual() }).unwrap();
+    let key = support::reply_key(1);
+    for at_ms in [support::START_MS, support::START_MS + Kept::KEEP_MS] {
+        let kept = Arc::new(Kept { fingerprint: Hash::default(), at_ms, outcome: Ok(Reply::Done) });
+        let entry = Entry {
+            collection: collection(),
+            events: Vec::new(),
+            beats: Vec::new(),
+            changed: Changed::default(),
+            kept: Some((key.clone(), kept)),
+        };
+        store.commit(Batch { at_ms, entries: vec![entry] }).unwrap();
+    }
+    // Into one chunk.
+    assert_eq!(store.fold_now(2).unwrap(), 2);
+    let want = wants_of(&command("lock/a", "ana", Verb::CreateCollection), Some(key.clone()));
+    let found = store.load(&[want]).unwrap().kept(&key).unwrap();
+    assert_eq!(found.at_ms, support::START_MS + Kept::KEEP_MS);
+}
+
 #[test]
 fn a_copy_that_cannot_be_finished_leaves_nothing_behind() {
     let (parent, dir) = folder();
@@ -530,6 +568,74 @@ fn what_the_archives_log_has_is_made_safe_at_the_start() {
     let store = Embedded::open(&killed, &manual()).unwrap();
     assert_eq!(store.folded_through(), 10);
     assert_eq!(std::fs::metadata(killed.join("archive.db-wal")).unwrap().len(), 0);
+}
+
+/// What the power may leave of a first start.
+fn half_made(parent: &Path) -> Vec<PathBuf> {
+    let made = |name: &str| {
+        let dir = parent.join(name);
+        std::fs::create_dir_all(dir.join("journal")).unwrap();
+        dir
+    };
+    let [nothing, empty, page, rolls_back] = ["nothing", "empty", "page", "rolls-back"].map(made);
+    std::fs::write(empty.join("archive.db"), "").unwrap();
+    for dir in [&page, &rolls_back] {
+        let connection = Connection::open(dir.join("archive.db")).unwrap();
+        connection.pragma_update(None, "page_size", 8192).unwrap();
+        connection.pragma_update(None, "journal_mode", "WAL").unwrap();
+        // What stays of a segment that was being made is none.
+        std::fs::write(dir.join("journal/next.tmp"), [0; 4096]).unwrap();
+    }
+    std::fs::write(rolls_back.join("archive.db"), [1; 512]).unwrap();
+    std::fs::write(rolls_back.join("archive.db-journal"), hot_journal()).unwrap();
+    vec![nothing, empty, page, rolls_back]
+}
+
+/// SQLite's journal of a transaction that found an empty file: what was written to that is taken back.
+fn hot_journal() -> Vec<u8> {
+    let numbers = [0_u32, 7, 0, 512, 8192];
+    let mut bytes = vec![0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+    bytes.extend(numbers.iter().flat_map(|number| number.to_be_bytes()));
+    bytes.resize(512, 0);
+    bytes
+}
+
+/// I11
+#[test]
+fn i11_a_first_start_that_did_not_end_is_no_damage_and_nothing_to_copy() {
+    let parent = tempfile::tempdir().unwrap();
+    let target = parent.path().join("target");
+    for dir in half_made(parent.path()) {
+        let report = checked(&dir);
+        assert!(report.is_unmade && report.is_good(), "{}: {report:?}", dir.display());
+        let copied = backup(&dir, &target, &mut |_| Ok(()), &mut |_, _| {}).map(drop);
+        let restored = restore(&dir, &target, 0, &mut |_| Ok(()), &mut |_, _| {}).map(drop);
+        for refused in [copied, restored] {
+            assert_eq!(refused.unwrap_err().to_string(), unmade_sentence(&dir));
+        }
+        assert!(!target.exists());
+        drop(Embedded::open(&dir, &manual()).unwrap());
+        let report = checked(&dir);
+        assert!(!report.is_unmade && report.is_good(), "{}: {report:?}", dir.display());
+    }
+}
+
+/// A segment is made after the archive, and a backup is made whole.
+#[test]
+fn i11_an_archive_that_is_gone_beside_a_segment_or_in_a_backup_is_damage() {
+    let parent = tempfile::tempdir().unwrap();
+    for dir in half_made(parent.path()).into_iter().skip(1) {
+        std::fs::write(dir.join("journal/0000000000000001.journal"), "").unwrap();
+        let report = checked(&dir);
+        assert!(!report.is_unmade && !report.is_good(), "{}: {report:?}", dir.display());
+    }
+    let (dir, copy) = (parent.path().join("data"), parent.path().join("copy"));
+    filled(&dir, 3);
+    backup(&dir, &copy, &mut |_| Ok(()), &mut |_, _| {}).unwrap();
+    std::fs::write(copy.join("archive.db"), "").unwrap();
+    std::fs::remove_file(copy.join("journal/0000000000000001.journal")).unwrap();
+    let report = checked(&copy);
+    assert!(!report.is_unmade && !report.is_good(), "{report:?}");
 }
 
 #[test]

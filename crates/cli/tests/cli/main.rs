@@ -3,6 +3,7 @@
 mod asking;
 mod bench;
 mod deploy;
+mod folder;
 mod hints;
 mod http;
 mod logging;

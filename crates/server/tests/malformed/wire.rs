@@ -157,7 +157,7 @@ fn judged(answer: &str) -> Result<(), String> {
 
 /// E9
 #[tokio::test]
-async fn what_never_becomes_a_request_is_refused_or_closed_and_changes_nothing() {
+async fn spoiled_bytes_that_never_become_a_request_are_refused_or_closed_and_change_nothing() {
     let server = Running::start().await;
     let all = templates(&server.known);
     let before = state(&server.engine);

@@ -26,8 +26,6 @@ const OFFSETS_S: [i64; 12] = {
 const TTL_MS: u64 = 1_000;
 /// The server counts whole milliseconds, and so does not see how far into one it granted.
 const GRAIN: Duration = Duration::from_millis(1);
-/// I18, and as much again for a machine that is busy with other things.
-const LATE: Duration = Duration::from_secs(2);
 /// How much a crash may prolong a claim: the time since the last mark on disk, and the start.
 const CRASH: Duration = Duration::from_secs(3);
 /// Servers at once: they wait more than they work.
@@ -116,7 +114,7 @@ fn jumping(given: Given<'_>, library: &str, nth: usize, offsets: &[i64]) -> Resu
         // A restart may give time back, never take it.
         let latest = Instant::now()
             + Duration::from_millis(TTL_MS)
-            + LATE
+            + given.late()
             + if is_restarted { CRASH } else { Duration::ZERO };
         loop {
             let got = try_claim(&mut wire, "short", TTL_MS)?;

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Given, Outcome};
-use crate::history::{self, Compared, LATE};
+use crate::history::{self, Compared};
 use crate::load::{Load, record};
 use crate::random::Random;
 use crate::server::Server;
@@ -36,7 +36,7 @@ pub fn run(given: Given<'_>) -> Outcome {
                 server.start()?;
                 away = away.max(killed.elapsed());
                 let record = record(&mut server.caller(), &load.collection)?;
-                history::check(&answered, &record, Some(LATE + away))?;
+                history::check(&answered, &record, Some(given.late() + away))?;
                 given.bar.inc(1);
             }
             Ok(())
@@ -44,7 +44,7 @@ pub fn run(given: Given<'_>) -> Outcome {
         left -= left.min(PER_COLLECTION);
         let record = record(&mut server.caller(), &load.collection)?;
         // What ran out while nobody was there is noticed at the next start.
-        total = total.and(history::check(&load.so_far(), &record, Some(LATE + away))?);
+        total = total.and(history::check(&load.so_far(), &record, Some(given.late() + away))?);
     }
     server.stop()?;
     server.check()?;

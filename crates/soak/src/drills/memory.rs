@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Given, Outcome};
-use crate::history::{self, LATE};
+use crate::history;
 use crate::load::{Load, record};
 use crate::server::Server;
 
@@ -32,7 +32,7 @@ pub fn run(given: Given<'_>) -> Outcome {
             Ok(())
         })?;
         let ops = load.so_far();
-        history::check(&ops, &record(&mut server.caller(), &load.collection)?, Some(LATE))?;
+        history::check(&ops, &record(&mut server.caller(), &load.collection)?, Some(given.late()))?;
         requests += ops.len() as u64;
         if early.is_none() && begun.elapsed() >= whole / 3 {
             early = Some((server.resident_bytes()?, requests));

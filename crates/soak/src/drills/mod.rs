@@ -10,10 +10,12 @@ pub mod stalled;
 mod stalling;
 
 use std::path::Path;
+use std::time::Duration;
 
 use indicatif::ProgressBar;
 
 use crate::Failure;
+use crate::history::{LATE, LATE_SHORT};
 
 /// What a drill is given.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +26,17 @@ pub struct Given<'a> {
     pub folder: &'a Path,
     /// How often.
     pub count: u64,
+    /// The run for hours, on a machine that does nothing else.
+    pub is_long: bool,
     /// Where it says how far it is.
     pub bar: &'a ProgressBar,
+}
+
+impl Given<'_> {
+    /// How late an expiry may be noticed.
+    pub fn late(&self) -> Duration {
+        if self.is_long { LATE } else { LATE_SHORT }
+    }
 }
 
 /// What it says when it went well, or what did not.

@@ -1,11 +1,13 @@
 //! Clients that stall: subscribers that never read, over sockets and streams, and requests that come byte by byte. Whoever
 //! behaves beside them must not notice: the p99 of callers, and of those who listen to other events, is at most twice what
-//! it is while nobody stalls. Those who listen to the same events are told in turn with all that stall; their figure is
+//! it is while nobody stalls. A short run shares its machine, and measures once more, and once again, before it calls that
+//! broken. Those who listen to the same events are told in turn with all that stall; their figure is
 //! shown and not judged.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use indicatif::ProgressBar;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
@@ -13,7 +15,7 @@ use super::listening::Listeners;
 use super::stalling::Stalled;
 use super::{Given, Outcome};
 use crate::Failure;
-use crate::history::{self, Got, LATE, Op};
+use crate::history::{self, Got, Op};
 use crate::http::Caller;
 use crate::load::{Load, record};
 use crate::server::Server;
@@ -23,6 +25,9 @@ const CALLERS: u64 = 4;
 /// care for one in which it was.
 const ROUNDS: usize = 5;
 const SPAN: Duration = Duration::from_secs(1);
+/// How often all of it is measured in a short run before it is broken: each figure is of a hundred answers and some, which a
+/// machine that stands still for a moment spoils.
+const TRIES_SHORT: usize = 3;
 /// Below this a scheduler's whim is more than twice as much.
 const NOISE_MS: f64 = 1.0;
 /// What subscribers are told of: a document, ten times a second, which some of them don't take.
@@ -50,13 +55,46 @@ pub fn run(given: Given<'_>) -> Outcome {
     for news in [NEWS, OTHER_NEWS] {
         put(&mut server.caller(), &format!("/v1/collections/{news}"), &json!({}))?;
     }
+    let tries = if given.is_long { 1 } else { TRIES_SHORT };
+    let settled = settle(tries, given.bar, |nth| measure(given, &server, nth * ROUNDS))?;
+    server.stop()?;
+    Ok(settled)
+}
+
+/// What was measured, and whether it is as promised.
+type Measured = (String, bool);
+
+/// Measures until it is well, so often at most.
+fn settle(
+    tries: usize,
+    bar: &ProgressBar,
+    mut measure: impl FnMut(usize) -> Result<Measured, Failure>,
+) -> Outcome {
+    let mut before = String::new();
+    for nth in 1..=tries {
+        bar.set_position(0);
+        let (said, is_well) = measure(nth - 1)?;
+        if is_well {
+            return Ok(said + &before);
+        }
+        if nth == tries {
+            return Err((said + &before).into());
+        }
+        bar.suspend(|| println!("stalled: {said}: more than is promised, measured once more"));
+        before = format!("; measured {} times", nth + 1);
+    }
+    Err("nothing was measured".into())
+}
+
+/// Alone and beside those that stall, in turns.
+fn measure(given: Given<'_>, server: &Server, first: usize) -> Result<Measured, Failure> {
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
     let mut reopened = 0;
-    for round in 0..ROUNDS {
-        alone.push(worked(&server, round * 2)?);
+    for round in first..first + ROUNDS {
+        alone.push(worked(given, server, round * 2)?);
         let over = AtomicBool::new(false);
         let figures = std::thread::scope(|scope| {
-            let mut stalled = Stalled::connect(server.address, newest(&server, NEWS)?, given.count)?;
+            let mut stalled = Stalled::connect(server.address, newest(server, NEWS)?, given.count)?;
             // Until nothing more goes into them: what is measured is those that stall, not what it takes to tell so many.
             let mut wire = server.caller();
             for nth in 0..NEWS_UNTIL_FULL {
@@ -64,17 +102,16 @@ pub fn run(given: Given<'_>) -> Outcome {
             }
             let over = &over;
             let keeping = scope.spawn(move || stalled.keep(over).map(|count| (stalled, count)));
-            let figures = worked(&server, round * 2 + 1);
+            let figures = worked(given, server, round * 2 + 1);
             over.store(true, Ordering::Relaxed);
             let (stalled, count) = keeping.join().map_err(|_| "those that stall panicked")??;
             reopened += count;
-            stalled.are_there(&server)?;
+            stalled.are_there(server)?;
             figures
         })?;
         beside.push(figures);
         given.bar.inc(given.count / ROUNDS as u64);
     }
-    server.stop()?;
     let (said, is_well): (Vec<_>, Vec<_>) = [("answers", 0), ("other events", 1), ("the same events", 2)]
         .map(|(what, nth)| compared(what, median(&alone, nth), median(&beside, nth)))
         .into_iter()
@@ -84,7 +121,7 @@ pub fn run(given: Given<'_>) -> Outcome {
         "p99 of {}; {count} stalled throughout, {reopened} of them cut off and back",
         said.join(", of ")
     );
-    if is_well[..JUDGED].contains(&false) { Err(said.into()) } else { Ok(said) }
+    Ok((said, !is_well[..JUDGED].contains(&false)))
 }
 
 fn compared(what: &str, alone: f64, beside: f64) -> (String, bool) {
@@ -102,7 +139,7 @@ fn allow_connections(count: u64) -> Result<(), Failure> {
 }
 
 /// The p99 of what callers asked and of what listeners were told of each news, in milliseconds.
-fn worked(server: &Server, round: usize) -> Result<[f64; 3], Failure> {
+fn worked(given: Given<'_>, server: &Server, round: usize) -> Result<[f64; 3], Failure> {
     let load = Load::new(server.address, &format!("lock/stalled-{round}"));
     let listen = |news| Listeners::connect(server.address, (news, newest(server, news)?), LISTENERS);
     let (of_other, of_same) = (listen(OTHER_NEWS)?, listen(NEWS)?);
@@ -122,7 +159,7 @@ fn worked(server: &Server, round: usize) -> Result<[f64; 3], Failure> {
     })?;
     let (other, same) = (of_other.heard(&other)?, of_same.heard(&same)?);
     let ops = load.so_far();
-    history::check(&ops, &record(&mut server.caller(), &load.collection)?, Some(LATE))?;
+    history::check(&ops, &record(&mut server.caller(), &load.collection)?, Some(given.late()))?;
     let answered = |op: &&Op| op.got != Got::Nothing;
     let asked = ops.iter().filter(answered).map(|op| Duration::from_nanos(op.answered - op.asked)).collect();
     Ok([asked, other, same].map(p99_ms))
@@ -170,6 +207,22 @@ mod tests {
         assert!(!compared("answers", 2.0, 4.1).1);
         assert!(compared("answers", 0.2, 1.0).1);
         assert!(!compared("answers", 0.2, 1.1).1);
+    }
+
+    #[test]
+    fn a_figure_is_broken_when_it_is_so_each_time() {
+        let bar = ProgressBar::hidden();
+        let measured = |tries, verdicts: &[bool]| {
+            let mut verdicts = verdicts.iter();
+            settle(tries, &bar, |nth| {
+                Ok((format!("of {nth}"), *verdicts.next().expect("not measured again")))
+            })
+        };
+        assert_eq!(measured(3, &[true]).expect("well"), "of 0");
+        assert_eq!(measured(3, &[false, false, true]).expect("well"), "of 2; measured 3 times");
+        let broken = measured(3, &[false; 3]).expect_err("never well").to_string();
+        assert_eq!(broken, "of 2; measured 3 times");
+        assert_eq!(measured(1, &[false]).expect_err("a long run is strict").to_string(), "of 0");
     }
 
     #[test]

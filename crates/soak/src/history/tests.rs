@@ -300,6 +300,12 @@ fn i04_i18_an_expiry_at_another_time_than_its_deadline_is_noticed() {
     late[7] = granted(8, 4_001, "s4", &["b"]);
     fails(&ops(), &late, "was noticed late");
     check(&ops(), &late, None).expect("nobody could write it down");
+    let in_a_short_run = |late: &[Value]| check(&ops(), late, Some(LATE_SHORT));
+    in_a_short_run(&late).expect("the machine may have stood still");
+    let mut later = late.clone();
+    later[6]["at"] = json!(at(7_001));
+    later[7] = granted(8, 7_001, "s4", &["b"]);
+    assert!(in_a_short_run(&later).expect_err("5 s and more").contains("was noticed late"));
     late.remove(6);
     late[6] = granted(7, 4_001, "s4", &["c"]);
     fails(&ops()[10..12], &late, "nobody noticed");

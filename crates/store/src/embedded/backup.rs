@@ -22,6 +22,7 @@ use super::journal::{self, io_error, segment_id, segment_name};
 use super::moving::write_mark;
 use super::options::{Fold, Options};
 use super::recover::{JOURNAL_DIR, LOCK_NAME};
+use super::unmade::refuse_unmade;
 use crate::moving::Mark;
 use crate::{Batch, Entry, Error, Store};
 
@@ -288,6 +289,7 @@ fn finish(partial: &Path, dir: &Path) -> Result<(), Error> {
 }
 
 pub(super) fn require(dir: &Path) -> Result<(), Error> {
+    refuse_unmade(dir)?;
     if dir.join(archive::FILE_NAME).is_file() && dir.join(JOURNAL_DIR).is_dir() {
         return Ok(());
     }

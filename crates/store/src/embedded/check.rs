@@ -11,6 +11,8 @@ use super::backup::{Progress, lock_to_read};
 use super::disk::RealDisk;
 use super::reader::all_of;
 use super::recover::JOURNAL_DIR;
+use super::unmade::is_unmade;
+pub use super::unmade::sentence as unmade_sentence;
 use super::{journal, wire};
 pub use crate::check::Report;
 use crate::check::{Bounds, Walk, check_claims, compare, compare_policies};
@@ -20,7 +22,7 @@ use crate::{Error, State};
 /// Checks a data folder. An error means that it could not be checked; damage is in the report.
 pub fn check(data_dir: &Path, progress: &mut Progress<'_>) -> Result<Report, Error> {
     let path = data_dir.join(archive::FILE_NAME);
-    if !path.is_file() {
+    if !path.is_file() && !is_unmade(data_dir)? {
         let detail = format!("{} is not a data folder: it has no {}", data_dir.display(), archive::FILE_NAME);
         return Err(Error::Unsupported { detail });
     }
@@ -29,6 +31,10 @@ pub fn check(data_dir: &Path, progress: &mut Progress<'_>) -> Result<Report, Err
         return Err(Error::Owned { path: data_dir.to_owned() });
     }
     let mut report = Report::default();
+    if is_unmade(data_dir)? {
+        report.is_unmade = true;
+        return Ok(report);
+    }
     let inspected =
         Inspection::open(&path).and_then(|archive| check_archive(&archive, &mut report, progress));
     let heads = match inspected {

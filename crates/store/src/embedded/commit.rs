@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{RwLock, RwLockReadGuard};
 use tenure_core::{Claim, Collection, CollectionKey, Item, ItemId, Policy, Rows};
 
-use super::archive::{Archive, ArchiveReader, SqliteArchive, read_kept};
+use super::archive::{Archive, ArchiveReader, KeptPlace, SqliteArchive, read_kept};
 use super::disk::{Disk, RealDisk};
 use super::fold::{Folder, Pending};
 use super::journal::{Journal, Room};
@@ -119,20 +119,18 @@ impl<D: Disk, A: Archive> Embedded<D, A> {
         }
     }
 
-    /// Reads replies that are wanted and only in the archive. Here and not in the view: here it can fail.
-    fn load_kept(&self, live: &Live, wants: &[Want]) -> Result<HashMap<ReplyKey, Arc<Kept>>, Error> {
-        let mut found = HashMap::new();
-        for key in wants.iter().filter_map(|want| want.reply.as_ref()) {
-            let Lookup::Archived(place) = live.kept.lookup(key) else { continue };
-            let data = self.archive.kept(place)?.unwrap_or_default();
-            for reply in read_kept(&data) {
-                let (archived, kept) = reply.map_err(|error| damaged_kept(&error))?;
-                if archived == *key {
-                    found.insert(archived, kept);
-                }
+    /// Reads a reply that only the archive has, and none behind it: in what earlier builds wrote, the last of a chunk may have
+    /// megabytes.
+    fn find_kept(&self, key: &ReplyKey, place: KeptPlace, at_ms: i64) -> Result<Option<Arc<Kept>>, Error> {
+        let data = self.archive.kept(place)?.unwrap_or_default();
+        for reply in read_kept(&data) {
+            let (archived, kept) = reply.map_err(|error| damaged_kept(&error))?;
+            // A key may be used again after its day, and stand there twice.
+            if archived == *key && kept.at_ms == at_ms {
+                return Ok(Some(kept));
             }
         }
-        Ok(found)
+        Ok(None)
     }
 }
 
@@ -143,10 +141,21 @@ impl<D: Disk, A: Archive> Store for Embedded<D, A> {
         Self: 'a;
 
     fn load(&mut self, wants: &[Want]) -> Result<EmbeddedView<'_>, Error> {
-        // Under one lock with the view, or a fold could take an answer out of memory in between.
-        let live = self.live.read();
-        let kept = self.load_kept(&live, wants)?;
-        Ok(EmbeddedView { live, kept })
+        // Here and not in the view: here it can fail.
+        let mut kept = Found::new();
+        loop {
+            let live = self.live.read();
+            let archived = not_here(&live, wants, &kept);
+            if archived.is_empty() {
+                return Ok(EmbeddedView { live, kept });
+            }
+            // A large one takes milliseconds, and a fold that waited for the lock would keep all readers waiting. It may take
+            // another answer out of memory meanwhile, so it is looked again under the view's own lock.
+            drop(live);
+            for (key, place, at_ms) in archived {
+                kept.insert(key.clone(), self.find_kept(key, place, at_ms)?);
+            }
+        }
     }
 
     fn commit(&mut self, batch: Batch) -> Result<(), Error> {
@@ -222,12 +231,24 @@ impl<D: Disk, A: Archive> fmt::Debug for Embedded<D, A> {
     }
 }
 
+/// Wanted replies that only the archive had. What it has lost is not looked for twice.
+type Found = HashMap<ReplyKey, Option<Arc<Kept>>>;
+
+/// The replies that are wanted, not in memory, and not looked for yet.
+fn not_here<'a>(live: &Live, wants: &'a [Want], found: &Found) -> Vec<(&'a ReplyKey, KeptPlace, i64)> {
+    let keys = wants.iter().filter_map(|want| want.reply.as_ref());
+    let archived = keys.filter_map(|key| match live.kept.lookup(key) {
+        Lookup::Archived(place, at_ms) if !found.contains_key(key) => Some((key, place, at_ms)),
+        _ => None,
+    });
+    archived.collect()
+}
+
 /// What a batch reads: the rows under a read lock, so that readers go on beside it.
 #[derive(Debug)]
 pub struct EmbeddedView<'a> {
     live: RwLockReadGuard<'a, Live>,
-    /// Wanted replies that only the archive had.
-    kept: HashMap<ReplyKey, Arc<Kept>>,
+    kept: Found,
 }
 
 impl Rows for EmbeddedView<'_> {
@@ -268,7 +289,7 @@ impl View for EmbeddedView<'_> {
     fn kept(&self, key: &ReplyKey) -> Option<Arc<Kept>> {
         match self.live.kept.lookup(key) {
             Lookup::Here(kept) => Some(kept),
-            Lookup::Archived(_) => self.kept.get(key).cloned(),
+            Lookup::Archived(..) => self.kept.get(key).cloned().flatten(),
             Lookup::Unknown => None,
         }
     }
@@ -277,4 +298,92 @@ impl View for EmbeddedView<'_> {
 fn damaged_kept(error: &postcard::Error) -> Error {
     let detail = format!("a kept reply cannot be read: {error}");
     Error::Corrupt { path: super::archive::FILE_NAME.into(), detail }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::OnceLock;
+
+    use tenure_core::{Changed, Hash, Reply, Text};
+
+    use super::*;
+    use crate::Entry;
+    use crate::embedded::Fold;
+    use crate::embedded::archive::{ChunkAsk, Group, Loaded, MemoryArchive, VisitChunk};
+
+    /// An archive that looks whether somebody could write while a reply is read.
+    #[derive(Clone, Default)]
+    struct Watched {
+        archive: MemoryArchive,
+        live: Arc<OnceLock<Arc<RwLock<Live>>>>,
+    }
+
+    impl Archive for Watched {
+        type Reader = Self;
+
+        fn load(&mut self, kept: &mut dyn FnMut(KeptPlace, &[u8])) -> Result<Loaded, Error> {
+            self.archive.load(kept)
+        }
+
+        fn fold(&mut self, group: &Group) -> Result<(), Error> {
+            self.archive.fold(group)
+        }
+
+        fn reader(&self) -> Self {
+            self.clone()
+        }
+
+        fn close(&mut self) -> Result<(), Error> {
+            Ok(())
+        }
+    }
+
+    impl ArchiveReader for Watched {
+        fn chunks(&self, ask: &ChunkAsk<'_>, visit: &mut VisitChunk<'_>) -> Result<(), Error> {
+            self.archive.chunks(ask, visit)
+        }
+
+        fn kept(&self, place: KeptPlace) -> Result<Option<Vec<u8>>, Error> {
+            let is_free = self.live.get().is_none_or(|live| live.try_write().is_some());
+            assert!(is_free, "a fold would wait for the archive, and all readers for the fold");
+            self.archive.kept(place)
+        }
+    }
+
+    #[test]
+    fn nobody_waits_while_a_kept_reply_is_read_from_the_archive() {
+        let dir = tempfile::tempdir().unwrap();
+        let archive = Watched::default();
+        let options = Options { fold: Fold::Manual, kept_values_max: 0, ..Options::default() };
+        let opened = Embedded::open_with(Arc::new(RealDisk), dir.path(), &options, |_| Ok(archive.clone()));
+        let mut store = opened.unwrap();
+        assert!(archive.live.set(store.live.clone()).is_ok());
+        let collection = CollectionKey::new("lock/a").unwrap();
+        let keys = ["first", "second"].map(|key| ReplyKey {
+            collection: collection.clone(),
+            principal: Text::from("ana"),
+            key: Text::from(key),
+        });
+        let entries = keys.clone().map(|key| Entry {
+            collection: collection.clone(),
+            events: Vec::new(),
+            beats: Vec::new(),
+            changed: Changed::default(),
+            kept: Some((
+                key,
+                Arc::new(Kept { fingerprint: Hash::default(), at_ms: 1, outcome: Ok(Reply::Done) }),
+            )),
+        });
+        store.commit(Batch { at_ms: 1, entries: entries.to_vec() }).unwrap();
+        assert_eq!(store.fold_now(1).unwrap(), 1);
+        let want = |key: &ReplyKey| Want {
+            collection: collection.clone(),
+            items: Vec::new(),
+            claims: Vec::new(),
+            holder: None,
+            reply: Some(key.clone()),
+        };
+        let view = store.load(&keys.each_ref().map(want)).unwrap();
+        assert!(keys.iter().all(|key| view.kept(key).is_some()));
+    }
 }

@@ -57,8 +57,8 @@ pub(crate) enum Lookup {
     Unknown,
     /// This is.
     Here(Arc<Kept>),
-    /// Something is, and the archive has it.
-    Archived(KeptPlace),
+    /// Something is, and the archive has it: where, and of which time.
+    Archived(KeptPlace, i64),
 }
 
 impl KeptIndex {
@@ -86,7 +86,7 @@ impl KeptIndex {
         let id = self.keys.id(key);
         match (self.known.get(&id), self.answers.get(&id)) {
             (Some(_), Some(kept)) => Lookup::Here(kept.clone()),
-            (Some(Known { place: Some(place), .. }), None) => Lookup::Archived(*place),
+            (Some(Known { place: Some(place), at_ms }), None) => Lookup::Archived(*place, *at_ms),
             _ => Lookup::Unknown,
         }
     }
@@ -223,7 +223,7 @@ mod tests {
         assert!(matches!(index.lookup(&key("a")), Lookup::Here(_)));
         let ids = [(index.keys().id(&key("a")), 1)];
         index.folded(place, &ids);
-        assert!(matches!(index.lookup(&key("a")), Lookup::Archived(found) if found == place));
+        assert!(matches!(index.lookup(&key("a")), Lookup::Archived(found, 1) if found == place));
         assert!(matches!(index.lookup(&key("b")), Lookup::Here(_)));
         assert!(matches!(index.lookup(&key("c")), Lookup::Unknown));
     }

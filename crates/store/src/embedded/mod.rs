@@ -13,6 +13,7 @@
 //! - `live`: what is in memory: rows, unfolded events, kept replies.
 //! - `fold` and [`archive`]: behind the commits, rows, events and replies go to SQLite.
 //! - `recover`: opening a folder.
+//! - `unmade`: a folder whose first start has not ended.
 //! - `reader`, `rebuild`: what readers see.
 //! - [`backup`], [`check`], `moving`: the operator's tools.
 
@@ -30,6 +31,7 @@ mod options;
 mod reader;
 mod rebuild;
 mod recover;
+mod unmade;
 mod wire;
 mod writer;
 

@@ -36,6 +36,11 @@ pub(super) fn refuse_marked(dir: &Path) -> Result<(), Error> {
     Err(refusal(&dir.display().to_string(), Mark::decode(&text).as_ref()))
 }
 
+/// A backup, or one end of a move.
+pub(super) fn is_marked(dir: &Path) -> Result<bool, Error> {
+    Ok(read_mark(dir)?.is_some())
+}
+
 fn read_mark(dir: &Path) -> Result<Option<String>, Error> {
     let path = dir.join(MARK_NAME);
     match fs::read_to_string(&path) {

@@ -177,9 +177,10 @@ pub(crate) fn read_files(folder: &Path) -> Files {
     files
 }
 
-/// Makes a data folder of them.
+/// Makes a data folder of them. Where there is a file both folders are safe: they are made first.
 pub(crate) fn write_files(folder: &Path, files: &Files) {
-    std::fs::create_dir_all(folder).unwrap();
+    std::fs::create_dir_all(if files.is_empty() { folder.to_owned() } else { folder.join("journal") })
+        .unwrap();
     for (path, bytes) in files {
         let path = folder.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -20,7 +20,7 @@ use support::{Seen, expected_of, look, step_of};
 use tempfile::TempDir;
 use tenure_store::Store;
 use tenure_store::embedded::Embedded;
-use tenure_store::embedded::check::check;
+use tenure_store::embedded::check::{Report, check};
 
 /// More than any record has.
 const STEPS: u64 = 260;
@@ -42,16 +42,17 @@ fn beside_the_disk() -> TempDir {
 /// Opens what is left. All that was confirmed is there (or one step more, whose answer was lost), it verifies, and it goes
 /// on as if nothing had been: so no token is given twice.
 fn survives(folder: &Path, confirmed: u64) -> Result<(), String> {
-    // Before anything was confirmed there may be half an archive, which the next start makes whole.
-    if confirmed > 0 {
-        verifies(folder)?;
-    }
+    // The folders come before all that is in them: without them there was no start.
+    let is_unmade = folder.join("journal").is_dir() && verifies(folder)?.is_unmade;
     let options = options(Folding::Often, Planted::Nothing);
     let open = || Embedded::open(folder, &options).map_err(|error| format!("did not open: {error}"));
     let mut store = open()?;
     let steps = store.last_batch();
     if ![confirmed, confirmed + 1].contains(&steps) {
         return Err(format!("{confirmed} steps were confirmed, and {steps} are there"));
+    }
+    if is_unmade && steps > 0 {
+        return Err(format!("it was called unmade, with {steps} steps in it"));
     }
     is_expected(&mut store, steps)?;
     for number in steps..steps + AFTER {
@@ -61,7 +62,9 @@ fn survives(folder: &Path, confirmed: u64) -> Result<(), String> {
     if steps % 4 == 0 {
         store.close().map_err(|error| format!("does not close: {error}"))?;
         drop(store);
-        verifies(folder)?;
+        if verifies(folder)?.is_unmade {
+            return Err("what was closed is called unmade".to_owned());
+        }
         is_expected(&mut open()?, steps + AFTER)?;
     }
     Ok(())
@@ -73,7 +76,7 @@ fn is_expected(store: &mut Embedded, steps: u64) -> Result<(), String> {
 }
 
 /// As `tenure check` says.
-fn verifies(folder: &Path) -> Result<(), String> {
+fn verifies(folder: &Path) -> Result<Report, String> {
     let report = check(folder, &mut |_, _| {}).map_err(|error| format!("could not be checked: {error}"))?;
-    if report.is_good() { Ok(()) } else { Err(format!("does not verify: {:?}", report.problems)) }
+    if report.is_good() { Ok(report) } else { Err(format!("does not verify: {:?}", report.problems)) }
 }

@@ -79,6 +79,12 @@ pub struct KeptChunk {
     pub(crate) ids: Vec<(KeptId, i64)>,
 }
 
+impl Default for KeptChunk {
+    fn default() -> Self {
+        Self { last_at_ms: i64::MIN, data: Vec::new(), ids: Vec::new() }
+    }
+}
+
 impl Group {
     /// Adds a batch that was just committed: the rows are in its entries.
     pub(crate) fn add_batch(&mut self, number: u64, at_ms: i64, entries: Vec<Entry>, keys: &KeptKeys) {
@@ -137,12 +143,20 @@ impl Group {
 
     /// Adds a reply to keep.
     pub(crate) fn add_kept(&mut self, id: KeptId, key: &ReplyKey, kept: &Kept) {
-        if self.kept.last().is_none_or(|chunk| chunk.data.len() >= KEPT_CHUNK_BYTES_MAX) {
-            self.kept.push(KeptChunk { last_at_ms: i64::MIN, data: Vec::new(), ids: Vec::new() });
+        let mut data = self.kept.last_mut().map(|chunk| std::mem::take(&mut chunk.data)).unwrap_or_default();
+        let before = data.len();
+        data = postcard::to_extend(&KeptOut { key, kept }, data).expect("a reply always encodes");
+        // One of megabytes has a chunk of its own, or each of the small ones would be read with it.
+        if before > 0 && data.len() > KEPT_CHUNK_BYTES_MAX {
+            let own = data.split_off(before);
+            data.shrink_to_fit();
+            self.kept.last_mut().expect("it had bytes").data = std::mem::replace(&mut data, own);
+            self.kept.push(KeptChunk::default());
+        } else if self.kept.is_empty() {
+            self.kept.push(KeptChunk::default());
         }
         let chunk = self.kept.last_mut().expect("just pushed");
-        let data = std::mem::take(&mut chunk.data);
-        chunk.data = postcard::to_extend(&KeptOut { key, kept }, data).expect("a reply always encodes");
+        chunk.data = data;
         chunk.last_at_ms = chunk.last_at_ms.max(kept.at_ms);
         chunk.ids.push((id, kept.at_ms));
     }
@@ -258,5 +272,50 @@ impl RowsMut for Recorder<'_> {
     fn put_claim(&mut self, key: &CollectionKey, claim: Arc<Claim>) {
         self.rows.claims.insert(claim.number, claim.clone());
         self.state.put_claim(key, claim);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_core::{Hash, Json, Reply, Status};
+
+    use super::*;
+
+    #[test]
+    fn a_small_reply_is_not_kept_in_one_chunk_with_a_large_one() {
+        let key = |name: &str| ReplyKey {
+            collection: CollectionKey::new("lock/a").unwrap(),
+            principal: Text::from("ana"),
+            key: Text::from(name),
+        };
+        let reply = |bytes: usize| Kept {
+            fingerprint: Hash::default(),
+            at_ms: 1,
+            outcome: Ok(Reply::Item {
+                item: Arc::new(Item {
+                    id: ItemId::new("a").unwrap(),
+                    status: Status::new("open").unwrap(),
+                    version: 1,
+                    data: Some(Json::of(&"x".repeat(bytes)).unwrap()),
+                    fence: 0,
+                    claim: 0,
+                    updated_at_ms: 1,
+                    updated_by: Text::from("ana"),
+                }),
+                created: true,
+            }),
+        };
+        let mut group = Group::default();
+        let kept = [("a", 100), ("b", 100), ("large", 60_000), ("c", 100), ("d", 31_000), ("e", 31_000)];
+        for (name, bytes) in kept {
+            group.add_kept(0, &key(name), &reply(bytes));
+        }
+        let chunks: Vec<Vec<String>> = group
+            .kept
+            .iter()
+            .map(|chunk| read_kept(&chunk.data).map(|reply| reply.unwrap().0.key.to_string()).collect())
+            .collect();
+        assert_eq!(chunks, [vec!["a", "b"], vec!["large"], vec!["c", "d"], vec!["e"]]);
+        assert!(group.kept.iter().zip(&chunks).all(|(chunk, names)| chunk.ids.len() == names.len()));
     }
 }

@@ -22,7 +22,7 @@ pub use group::{Group, GroupItem, GroupRows, KeptChunk, KeptPlace};
 pub(crate) use group::{Recorder, read_kept};
 pub use memory::MemoryArchive;
 pub use sqlite::SqliteArchive;
-pub(crate) use sqlite_read::{Inspection, copy_archive};
+pub(crate) use sqlite_read::{Inspection, copy_archive, is_without_tables};
 use tenure_core::{CollectionKey, Hash};
 
 use crate::{Error, State};

@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
+use rusqlite::ffi::{SQLITE_IOERR_SHMSIZE, SQLITE_READONLY_ROLLBACK};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rustix::fs::{Access, Advice, access, fadvise};
 use tenure_core::{ClaimState, Hash};
@@ -357,7 +357,14 @@ pub(crate) fn sqlite_error(path: &Path, doing: &'static str, error: rusqlite::Er
     // What it shares between connections lies in a file, too, and for that it has no word of its own.
     let no_room_to_share =
         error.sqlite_error().is_some_and(|code| code.extended_code == SQLITE_IOERR_SHMSIZE);
+    // Who only looks cannot take it back, and a whole archive never has such a thing beside it.
+    let is_half_written =
+        error.sqlite_error().is_some_and(|code| code.extended_code == SQLITE_READONLY_ROLLBACK);
     match error.sqlite_error_code() {
+        _ if is_half_written => {
+            let detail = "a change of it was never finished".to_owned();
+            Error::Corrupt { path: path.to_owned(), detail }
+        }
         _ if no_room_to_share => Error::Full { path: path.to_owned() },
         Some(ErrorCode::DiskFull) => Error::Full { path: path.to_owned() },
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {

@@ -179,6 +179,14 @@ pub(crate) fn copy_archive(from: &Path, to: &Path) -> Result<Meta, Error> {
     read_meta(&copy).map_err(failed)
 }
 
+/// It is a database in which nobody has made anything.
+pub(crate) fn is_without_tables(path: &Path) -> Result<bool, Error> {
+    let sql = "SELECT user_version = 0 AND application_id = 0 AND NOT EXISTS (SELECT 1 FROM sqlite_schema)
+        FROM pragma_user_version, pragma_application_id";
+    let found = open_resting(path)?.query_row(sql, [], |row| row.get(0));
+    found.map_err(|error| sqlite_error(path, "be looked into", error))
+}
+
 /// An archive that is looked at and not changed, by `check`.
 pub(crate) struct Inspection {
     connection: Connection,
