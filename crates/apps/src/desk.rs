@@ -11,7 +11,7 @@ use tenure_core::{
     Claim, CollectionKey, Command, Expect, Guard, Item, ItemId, ItemWrite, Json, Policy, Refusal as Rule,
     Reply, Status, Verb, seen_at,
 };
-use tenure_engine::{Engine, Idempotency, Reader, Request};
+use tenure_engine::{Engine, HeldItem, Idempotency, ItemFilter, Page, Reader, Request};
 
 use crate::limits::ATTEMPTS_MAX;
 use crate::{Actor, Family, Refusal, Result};
@@ -68,16 +68,6 @@ impl Made {
     }
 }
 
-/// The claims that hold some items, each once.
-pub(crate) struct Holders(Vec<Claim>);
-
-impl Holders {
-    /// The one that holds this item.
-    pub(crate) fn of(&self, item: &Item) -> Option<&Claim> {
-        self.0.iter().find(|claim| claim.number == item.claim)
-    }
-}
-
 impl Desk {
     /// The step of a request that makes one change, or its last one where it makes several.
     pub const OWN_STEP: &'static str = "";
@@ -118,33 +108,54 @@ impl Desk {
         self.reader().item(collection, id)?.map(Document::of).transpose()
     }
 
-    /// The claim that holds the item at this time, whether or not anyone has swept.
-    pub fn holding(&self, collection: &CollectionKey, item: &Item, now_ms: i64) -> Result<Option<Claim>> {
-        Ok(self.holders(collection, [item], now_ms)?.0.pop())
-    }
-
-    /// The same of many, which are asked for at once.
-    pub(crate) fn holders<'a>(
+    /// The same with the claim that holds it at this time.
+    pub fn find_held<T: DeserializeOwned>(
         &self,
         collection: &CollectionKey,
-        items: impl IntoIterator<Item = &'a Item>,
+        id: &ItemId,
         now_ms: i64,
-    ) -> Result<Holders> {
-        let mut numbers: Vec<u64> = items.into_iter().map(|item| item.claim).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        // 0 is that of an item that nobody ever took.
-        numbers.retain(|number| *number != 0);
-        if numbers.is_empty() {
-            return Ok(Holders(Vec::new()));
-        }
-        let claims = self.reader().active_of(collection, &numbers)?;
-        let policy = self.policy(collection.kind())?;
+    ) -> Result<Option<(Document<T>, Option<Claim>)>> {
+        let found = self.held(collection, id, now_ms)?;
+        found.map(|(item, claim)| Ok((Document::of(item)?, claim))).transpose()
+    }
+
+    /// An item with the claim that holds it at this time, whether or not anyone has swept.
+    pub(crate) fn held(
+        &self,
+        collection: &CollectionKey,
+        id: &ItemId,
+        now_ms: i64,
+    ) -> Result<Option<(Arc<Item>, Option<Claim>)>> {
+        let found = self.reader().held_item(collection, id)?;
+        Ok(self.judged(collection, found.into_iter().collect(), now_ms)?.pop())
+    }
+
+    /// A page of items, each with the claim that holds it now.
+    pub(crate) fn held_items(
+        &self,
+        collection: &CollectionKey,
+        filter: &ItemFilter,
+        limit: usize,
+    ) -> Result<Page<(Arc<Item>, Option<Claim>)>> {
+        let Page { rows, more } = self.reader().held_items(collection, filter, limit)?;
+        Ok(Page { rows: self.judged(collection, rows, self.now_ms())?, more })
+    }
+
+    fn judged(
+        &self,
+        collection: &CollectionKey,
+        rows: Vec<HeldItem>,
+        now_ms: i64,
+    ) -> Result<Vec<(Arc<Item>, Option<Claim>)>> {
+        // What nobody has needs no judging.
+        let is_any = rows.iter().any(|row| row.claim.is_some());
+        let policy = if is_any { self.policy(collection.kind())? } else { None };
         let seen = |claim: Arc<Claim>| match &policy {
             Some(policy) => seen_at(&claim, policy, now_ms),
             None => (*claim).clone(),
         };
-        Ok(Holders(claims.into_iter().map(seen).filter(|claim| claim.holds_at(now_ms)).collect()))
+        let holding = |claim: Option<Arc<Claim>>| claim.map(seen).filter(|claim| claim.holds_at(now_ms));
+        Ok(rows.into_iter().map(|HeldItem { item, claim }| (item, holding(claim))).collect())
     }
 
     /// The policy that a kind has now.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tenure_core::{Claim, CollectionKey, Item, ItemId, Status};
-use tenure_engine::ItemFilter;
+use tenure_engine::{ItemFilter, Page};
 
 use crate::limits::SCAN_MAX;
 use crate::{Desk, Refusal, Result};
@@ -53,12 +53,14 @@ impl Family {
         which: (Option<&Status>, Option<&str>, usize),
         mut keep: impl FnMut(Arc<Item>, Option<&Claim>) -> Result<Option<T>>,
     ) -> Result<Listed<T>> {
-        let held =
-            |items: &[Arc<Item>]| desk.holders(collection, items.iter().map(|item| &**item), desk.now_ms());
-        self.page_with(desk, collection, ("", which), held, |item, holders| {
-            let claim = holders.of(&item);
-            keep(item, claim)
-        })
+        let read = |filter: &ItemFilter, limit| desk.held_items(collection, filter, limit);
+        self.page_with(
+            collection,
+            ("", which),
+            read,
+            |(item, claim)| keep(item, claim.as_ref()),
+            |(item, _)| item,
+        )
     }
 
     /// The same, of those whose names begin alike too.
@@ -68,19 +70,20 @@ impl Family {
         collection: &CollectionKey,
         beginning: &str,
         which: (Option<&Status>, Option<&str>, usize),
-        mut keep: impl FnMut(Arc<Item>) -> Result<Option<T>>,
+        keep: impl FnMut(Arc<Item>) -> Result<Option<T>>,
     ) -> Result<Listed<T>> {
-        self.page_with(desk, collection, (beginning, which), |_| Ok(()), |item, ()| keep(item))
+        let read = |filter: &ItemFilter, limit| Ok(desk.reader().items(collection, filter, limit)?);
+        self.page_with(collection, (beginning, which), read, keep, |item| item)
     }
 
-    /// The same, with what is read for some items at once.
-    fn page_with<T, W>(
+    /// The same, of whatever is read of an item.
+    fn page_with<R, T>(
         self,
-        desk: &Desk,
         collection: &CollectionKey,
         (beginning, (status, after, limit)): (&str, (Option<&Status>, Option<&str>, usize)),
-        with: impl Fn(&[Arc<Item>]) -> Result<W>,
-        mut keep: impl FnMut(Arc<Item>, &W) -> Result<Option<T>>,
+        read: impl Fn(&ItemFilter, usize) -> Result<Page<R>>,
+        mut keep: impl FnMut(R) -> Result<Option<T>>,
+        item: impl Fn(&R) -> &Item,
     ) -> Result<Listed<T>> {
         let start = format!("{}{beginning}", self.0);
         // A cursor from elsewhere lists nothing outside of the family.
@@ -94,16 +97,15 @@ impl Family {
         let (mut rows, mut scanned) = (Vec::new(), 0);
         loop {
             let filter = ItemFilter { held: None, status: status.cloned(), after: after.clone() };
-            let page = desk.reader().items(collection, &filter, limit)?;
+            let page = read(&filter, limit)?;
             let count = page.rows.len();
             scanned += count;
-            let with = with(&page.rows)?;
-            for (index, item) in page.rows.into_iter().enumerate() {
-                if !item.id.as_str().starts_with(&start) {
+            for (index, row) in page.rows.into_iter().enumerate() {
+                let id = item(&row).id.clone();
+                if !id.as_str().starts_with(&start) {
                     return Ok(Listed { rows, next: None });
                 }
-                let id = item.id.clone();
-                match keep(item, &with) {
+                match keep(row) {
                     Ok(row) => rows.extend(row),
                     // An administrator can write what no application reads. The others are shown all the same.
                     Err(Refusal::Broken) => {

@@ -100,7 +100,7 @@ impl Desk {
 
     /// Somebody holds the item now.
     pub(crate) fn is_held(&self, collection: &CollectionKey, item: &ItemId) -> Result<bool> {
-        let Some(item) = self.reader().item(collection, item)? else { return Ok(false) };
-        Ok(self.holding(collection, &item, self.now_ms())?.is_some())
+        let found = self.held(collection, item, self.now_ms())?;
+        Ok(found.is_some_and(|(_, claim)| claim.is_some()))
     }
 }

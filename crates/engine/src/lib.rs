@@ -37,8 +37,8 @@ pub use turn::{Answered, Pending, Report, Turn};
 
 /// What a store's readers can be asked, so that the layers above need not know the store.
 pub use tenure_store::{
-    AuditFilter, ClaimFilter, ClaimRow, Error as StoreError, EventPage, ItemFilter, Page, Reader, Snapshot,
-    Stats,
+    AuditFilter, ClaimFilter, ClaimRow, Error as StoreError, EventPage, HeldItem, ItemFilter, Page, Reader,
+    Snapshot, Stats,
 };
 
 /// The README's example, kept compiling and running.

@@ -26,8 +26,8 @@ use tenure_core::{CollectionKey, ItemId, Rows, Text};
 pub use batch::{Batch, Entry, Kept, ReplyKey, encoded_bytes};
 pub use error::Error;
 pub use read::{
-    AuditFilter, ClaimFilter, ClaimRow, Due, EventPage, Heard, Hints, ItemFilter, Page, Pulse, Reader,
-    Snapshot, Stats,
+    AuditFilter, ClaimFilter, ClaimRow, Due, EventPage, Heard, HeldItem, Hints, ItemFilter, Page, Pulse,
+    Reader, Snapshot, Stats,
 };
 pub use state::State;
 

@@ -8,8 +8,8 @@ use tenure_core::{Claim, Collection, CollectionKey, Item, ItemId, Policy, Rows, 
 
 use crate::read::follows;
 use crate::{
-    AuditFilter, Batch, ClaimFilter, ClaimRow, Error, EventPage, ItemFilter, Kept, Page, Reader, ReplyKey,
-    Snapshot, State, Stats, Store, View, Want,
+    AuditFilter, Batch, ClaimFilter, ClaimRow, Error, EventPage, HeldItem, ItemFilter, Kept, Page, Reader,
+    ReplyKey, Snapshot, State, Stats, Store, View, Want,
 };
 
 /// A store that forgets when it is dropped. Clones share what they hold, so that one which a simulator
@@ -141,12 +141,21 @@ impl Reader for MemoryReader {
         Ok(self.0.read().state.items(key, filter, limit))
     }
 
-    fn claim(&self, key: &CollectionKey, number: u64) -> Result<Option<Arc<Claim>>, Error> {
-        Ok(self.0.read().state.claim(key, number))
+    fn held_item(&self, key: &CollectionKey, id: &ItemId) -> Result<Option<HeldItem>, Error> {
+        Ok(self.0.read().state.held_item(key, id))
     }
 
-    fn active_of(&self, key: &CollectionKey, numbers: &[u64]) -> Result<Vec<Arc<Claim>>, Error> {
-        Ok(self.0.read().state.active_of(key, numbers))
+    fn held_items(
+        &self,
+        key: &CollectionKey,
+        filter: &ItemFilter,
+        limit: usize,
+    ) -> Result<Page<HeldItem>, Error> {
+        Ok(self.0.read().state.held_items(key, filter, limit))
+    }
+
+    fn claim(&self, key: &CollectionKey, number: u64) -> Result<Option<Arc<Claim>>, Error> {
+        Ok(self.0.read().state.claim(key, number))
     }
 
     fn claims(&self, filter: &ClaimFilter, limit: usize) -> Result<Page<ClaimRow>, Error> {

@@ -33,11 +33,17 @@ pub trait Reader: Send + Sync {
     /// Items of a collection in order of their ids.
     fn items(&self, key: &CollectionKey, filter: &ItemFilter, limit: usize)
     -> Result<Page<Arc<Item>>, Error>;
+    /// One item with its claim, both of one moment: read one after the other they may be what never was at once.
+    fn held_item(&self, key: &CollectionKey, id: &ItemId) -> Result<Option<HeldItem>, Error>;
+    /// The same of many: the whole page is of one moment.
+    fn held_items(
+        &self,
+        key: &CollectionKey,
+        filter: &ItemFilter,
+        limit: usize,
+    ) -> Result<Page<HeldItem>, Error>;
     /// One claim, active or ended.
     fn claim(&self, key: &CollectionKey, number: u64) -> Result<Option<Arc<Claim>>, Error>;
-    /// Those of these claims that are active, as last committed: an item points at its last claim for good, and whoever
-    /// asks who holds it must not pay for one that ended long ago. Whoever keeps them far away is asked once, however many.
-    fn active_of(&self, key: &CollectionKey, numbers: &[u64]) -> Result<Vec<Arc<Claim>>, Error>;
     /// Claims in order of collection and number.
     fn claims(&self, filter: &ClaimFilter, limit: usize) -> Result<Page<ClaimRow>, Error>;
     /// Events after a number, oldest first, at most `limit`. A page may end sooner once it has
@@ -107,6 +113,16 @@ pub struct Page<T> {
     pub rows: Vec<T>,
     /// There are more.
     pub more: bool,
+}
+
+/// An item with the claim that it points at, if that is active, as last committed. It points at its last claim for good;
+/// one that ended long ago costs nobody anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldItem {
+    /// It.
+    pub item: Arc<Item>,
+    /// Its claim. Whether that still holds is for whoever knows the time.
+    pub claim: Option<Arc<Claim>>,
 }
 
 /// A claim with where it lives.

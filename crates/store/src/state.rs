@@ -9,7 +9,7 @@ use tenure_core::{
     Text, fold,
 };
 
-use crate::{ClaimFilter, ClaimRow, ItemFilter, Map, Page, Snapshot, Stats};
+use crate::{ClaimFilter, ClaimRow, HeldItem, ItemFilter, Map, Page, Snapshot, Stats};
 
 /// All rows.
 #[derive(Clone, Debug, Default)]
@@ -125,6 +125,27 @@ impl State {
 
     /// Items in order.
     pub fn items(&self, key: &CollectionKey, filter: &ItemFilter, limit: usize) -> Page<Arc<Item>> {
+        self.listed(key, filter, limit, |_, item| item.clone())
+    }
+
+    /// One item with its claim.
+    pub fn held_item(&self, key: &CollectionKey, id: &ItemId) -> Option<HeldItem> {
+        let state = self.collections.get(key)?;
+        Some(state.held(state.items.get(id)?))
+    }
+
+    /// Items in order, each with its claim.
+    pub fn held_items(&self, key: &CollectionKey, filter: &ItemFilter, limit: usize) -> Page<HeldItem> {
+        self.listed(key, filter, limit, CollectionState::held)
+    }
+
+    fn listed<T>(
+        &self,
+        key: &CollectionKey,
+        filter: &ItemFilter,
+        limit: usize,
+        show: impl Fn(&CollectionState, &Arc<Item>) -> T,
+    ) -> Page<T> {
         let Some(state) = self.collections.get(key) else {
             return Page { rows: Vec::new(), more: false };
         };
@@ -138,14 +159,7 @@ impl State {
                 claim.is_some_and(|claim| claim.holds_at(now_ms)) == held
             })
         });
-        page(rows.cloned(), limit)
-    }
-
-    /// Those of these claims that are active.
-    pub fn active_of(&self, key: &CollectionKey, numbers: &[u64]) -> Vec<Arc<Claim>> {
-        let Some(state) = self.collections.get(key) else { return Vec::new() };
-        let found = numbers.iter().filter_map(|number| state.barring.get(number));
-        found.filter(|claim| claim.state == ClaimState::Active).cloned().collect()
+        page(rows.map(|item| show(state, item)), limit)
     }
 
     /// Claims in order, those that are in memory. A page costs what is on it, not what was before it.
@@ -222,6 +236,11 @@ impl CollectionState {
         };
         let numbers = active.into_iter().flat_map(|numbers| numbers.range((Excluded(after), Unbounded)));
         numbers.filter_map(|number| self.barring.get(number)).take(limit).collect()
+    }
+
+    fn held(&self, item: &Arc<Item>) -> HeldItem {
+        let claim = self.barring.get(&item.claim).filter(|claim| claim.state == ClaimState::Active);
+        HeldItem { item: item.clone(), claim: claim.cloned() }
     }
 
     fn put_item(&mut self, item: Arc<Item>) {

@@ -82,13 +82,12 @@ impl Jobs {
                 Err(reason) => return Ok(Taken::Settled(self.skipped(id, *reason, taken.at_ms)?)),
             };
             // A retry: the first request took the lock, and must not run twice.
-            let analysis = self.analysis(id)?;
+            let now_ms = self.desk.now_ms();
+            let (analysis, holding) = self.held(id, now_ms)?;
             if analysis.data.finished_under == Some(claim.number) {
                 let done = Done { replayed: true, ..finished(&analysis, taken.at_ms) };
                 return Ok(Taken::Settled(done));
             }
-            let now_ms = self.desk.now_ms();
-            let holding = self.desk.holding(&self.collection, &analysis.item, now_ms)?;
             if holding.is_some_and(|holding| holding.number == claim.number) {
                 return Err(Refusal::Engine { refused: Refused::InProgress, index: None, at_ms: now_ms });
             }
@@ -98,8 +97,7 @@ impl Jobs {
     }
 
     fn is_held(&self, id: &str) -> Result<bool> {
-        let analysis = self.analysis(id)?;
-        Ok(self.desk.holding(&self.collection, &analysis.item, self.desk.now_ms())?.is_some())
+        Ok(self.held(id, self.desk.now_ms())?.1.is_some())
     }
 
     async fn run(
@@ -225,7 +223,8 @@ impl Jobs {
             tracing::error!(analysis = id, token = claim.token, "what came of it was not written: {refusal}");
             return Err(refusal);
         }
-        let (analysis, now_ms) = (self.analysis(id)?, self.desk.now_ms());
+        let now_ms = self.desk.now_ms();
+        let (analysis, holding) = self.held(id, now_ms)?;
         if analysis.data.finished_under == Some(claim.number) {
             return Ok(finished(&analysis, now_ms));
         }
@@ -233,7 +232,7 @@ impl Jobs {
         if policy.is_some_and(|policy| policy.finished.contains(&analysis.item.status)) {
             return self.skipped(id, NotAcquired::AlreadyFinished, now_ms);
         }
-        match self.desk.holding(&self.collection, &analysis.item, now_ms)? {
+        match holding {
             Some(_) => self.skipped(id, NotAcquired::Locked, now_ms),
             None => Err(refusal),
         }

@@ -8,10 +8,9 @@ use tenure_core::refusal::{Unavailable, Why};
 use tenure_core::{Claim, Refusal as Rule, Reply, SessionId, Verb};
 use tenure_engine::Refused;
 
-use super::model::AnalysisDoc;
 use super::read::hold;
 use super::{Jobs, Locked, NotAcquired, Refreshed, Released};
-use crate::{Actor, Desk, Document, Done, Permission, Refusal, Result, Time};
+use crate::{Actor, Desk, Done, Permission, Refusal, Result, Time};
 
 impl Jobs {
     /// Takes the lock for this owner, which thereby runs the analysis. Who has it already, renews it.
@@ -54,7 +53,7 @@ impl Jobs {
     ) -> Result<Done<Refreshed>> {
         actor.require(Permission::JobsRun)?;
         let plan = || {
-            let claim = self.owners_claim(actor, &self.analysis(id)?, owner)?;
+            let claim = self.owners_claim(actor, id, owner)?;
             let token = token.unwrap_or(claim.token);
             Ok(Verb::Heartbeat { claim: claim.number, token, idle_ms: None })
         };
@@ -74,7 +73,7 @@ impl Jobs {
     pub async fn release(&self, actor: &Actor, id: &str, owner: &SessionId) -> Result<Done<Released>> {
         actor.require(Permission::JobsRun)?;
         let plan = || {
-            let claim = self.owners_claim(actor, &self.analysis(id)?, owner)?;
+            let claim = self.owners_claim(actor, id, owner)?;
             Ok(Verb::Release { claim: claim.number })
         };
         let nothing = |at_ms, refusal: &Refusal| {
@@ -146,12 +145,9 @@ impl Jobs {
     }
 
     /// The claim that last took the analysis, if it was this owner's. The engine says whether it still holds.
-    fn owners_claim(
-        &self,
-        actor: &Actor,
-        analysis: &Document<AnalysisDoc>,
-        owner: &SessionId,
-    ) -> Result<Arc<Claim>> {
+    fn owners_claim(&self, actor: &Actor, id: &str, owner: &SessionId) -> Result<Arc<Claim>> {
+        let now_ms = self.desk.now_ms();
+        let (analysis, holding) = self.held(id, now_ms)?;
         let item = &analysis.item;
         let not_held = || Refusal::from(Rule::NotHeld { item: item.id.clone() });
         let last =
@@ -159,8 +155,7 @@ impl Jobs {
         if last.holder.id == actor.principal.id && last.session.as_ref() == Some(owner) {
             return Ok(last);
         }
-        let now_ms = self.desk.now_ms();
-        match self.desk.holding(&self.collection, item, now_ms)? {
+        match holding {
             None => Err(not_held()),
             Some(claim) => {
                 let Claim { holder, session, since_ms, expires_at_ms: until_ms, .. } = claim;

@@ -27,7 +27,7 @@ mod text;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tenure_core::{CollectionKey, ItemId};
+use tenure_core::{Claim, CollectionKey, ItemId};
 use tokio::sync::{Semaphore, watch};
 
 pub(crate) use demo::load_demo;
@@ -137,8 +137,19 @@ impl Jobs {
 
     /// An analysis as it is.
     fn analysis(&self, id: &str) -> Result<Document<AnalysisDoc>> {
-        let unknown = || Refusal::not_found("analysis", id);
-        let item = ItemId::new(id).map_err(|_| unknown())?;
-        self.desk.find(&self.collection, &item)?.ok_or_else(unknown)
+        self.desk.find(&self.collection, &item_of(id)?)?.ok_or_else(|| unknown(id))
     }
+
+    /// The same with the claim that holds it at this time.
+    fn held(&self, id: &str, now_ms: i64) -> Result<(Document<AnalysisDoc>, Option<Claim>)> {
+        self.desk.find_held(&self.collection, &item_of(id)?, now_ms)?.ok_or_else(|| unknown(id))
+    }
+}
+
+fn item_of(id: &str) -> Result<ItemId> {
+    ItemId::new(id).map_err(|_| unknown(id))
+}
+
+fn unknown(id: &str) -> Refusal {
+    Refusal::not_found("analysis", id)
 }

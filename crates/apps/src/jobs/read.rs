@@ -15,8 +15,7 @@ use crate::{Actor, Document, Listed, Lock, Result, Time};
 impl Jobs {
     /// One analysis, with its input, its result and its lock.
     pub fn get(&self, actor: &Actor, id: &str) -> Result<Analysis> {
-        let (analysis, now_ms) = (self.analysis(id)?, self.desk.now_ms());
-        let claim = self.desk.holding(&self.collection, &analysis.item, now_ms)?;
+        let (analysis, claim) = self.held(id, self.desk.now_ms())?;
         Ok(self.show(actor, analysis, claim.as_ref()))
     }
 

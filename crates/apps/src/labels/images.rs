@@ -99,7 +99,7 @@ impl Labels {
     /// One image.
     pub fn get_image(&self, actor: &Actor, project: &str, id: &str) -> Result<Image> {
         let project = self.open(project)?;
-        self.show_image(actor, &project, &self.image(&project, id)?)
+        self.show_image(actor, &project, id)
     }
 
     /// A page of a project's images, oldest first.
@@ -148,7 +148,7 @@ impl Labels {
         };
         let done = self.desk.change_if(actor, &project.collection, Desk::OWN_STEP, plan).await;
         let done = done.inspect_err(|refusal| denied(actor, id, "status", refusal))?;
-        let image = self.show_image(actor, &project, &self.image(&project, id)?)?;
+        let image = self.show_image(actor, &project, id)?;
         Ok(match done {
             Some(done) => done.show(image),
             None => Done { value: image, at_ms: self.desk.now_ms(), replayed: false },
@@ -208,13 +208,14 @@ impl Labels {
             put(&id, &status, &document, Expect::Absent, None)
         };
         let done = self.desk.change(actor, &project.collection, Desk::OWN_STEP, plan).await?;
-        let image = self.show_image(actor, project, &Document::of(done.written(IMAGES)?)?)?;
+        // Nobody had it before it was there.
+        let image = self.show_held(actor, project, &Document::of(done.written(IMAGES)?)?, None);
         Ok(done.show(image))
     }
 
-    fn show_image(&self, actor: &Actor, project: &Open, image: &Document<ImageDoc>) -> Result<Image> {
-        let claim = self.desk.holding(&project.collection, &image.item, self.desk.now_ms())?;
-        Ok(self.show_held(actor, project, image, claim.as_ref()))
+    fn show_image(&self, actor: &Actor, project: &Open, id: &str) -> Result<Image> {
+        let (image, claim) = self.held(project, id)?;
+        Ok(self.show_held(actor, project, &image, claim.as_ref()))
     }
 
     fn show_held(

@@ -24,7 +24,7 @@ mod projects;
 
 use std::sync::Arc;
 
-use tenure_core::{CollectionKey, Guard, Item, ItemId};
+use tenure_core::{Claim, CollectionKey, Guard, Item, ItemId};
 use tokio::sync::Semaphore;
 
 pub(crate) use demo::load_demo;
@@ -97,11 +97,23 @@ impl Labels {
 
     /// An image of a project as it is.
     fn image(&self, project: &Open, id: &str) -> Result<Document<ImageDoc>> {
-        let unknown = || Refusal::not_found("image", id);
-        // Annotations are items of the collection too, and are no images.
-        let item = ItemId::new(id).ok().filter(|_| IMAGES.has(id)).ok_or_else(unknown)?;
-        self.desk.find(&project.collection, &item)?.ok_or_else(unknown)
+        self.desk.find(&project.collection, &item_of(id)?)?.ok_or_else(|| unknown(id))
     }
+
+    /// The same with the claim that holds it now.
+    fn held(&self, project: &Open, id: &str) -> Result<(Document<ImageDoc>, Option<Claim>)> {
+        let found = self.desk.find_held(&project.collection, &item_of(id)?, self.desk.now_ms())?;
+        found.ok_or_else(|| unknown(id))
+    }
+}
+
+/// Annotations are items of the collection too, and are no images.
+fn item_of(id: &str) -> Result<ItemId> {
+    ItemId::new(id).ok().filter(|_| IMAGES.has(id)).ok_or_else(|| unknown(id))
+}
+
+fn unknown(id: &str) -> Refusal {
+    Refusal::not_found("image", id)
 }
 
 /// A project that is there.

@@ -53,7 +53,7 @@ pub(super) struct ReservationDoc {
     pub(super) price_minor: u64,
     pub(super) currency: String,
     pub(super) since_ms: i64,
-    /// When selection ends by itself: once the claim has run out nothing else tells when checkout began.
+    /// When selection ends by itself: once others have all of its numbers nothing else tells when checkout began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) selection_until_ms: Option<i64>,
     /// When checkout began, where that is written: by "pay now", when a payment begins, and at an end.

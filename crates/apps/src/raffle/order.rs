@@ -173,11 +173,12 @@ impl Order {
         let desk = &self.raffles.desk;
         let (mut taken, mut wait_ms) = (Vec::new(), Some(0));
         for number in self.numbers() {
-            let Some(item) = desk.reader().item(&self.collection, &number_item(*number)?)? else { continue };
+            let found = desk.held(&self.collection, &number_item(*number)?, self.now_ms)?;
+            let Some((item, claim)) = found else { continue };
             if item.status.as_str() == "sold" {
                 taken.push(*number);
                 wait_ms = None;
-            } else if let Some(claim) = desk.holding(&self.collection, &item, self.now_ms)? {
+            } else if let Some(claim) = claim {
                 taken.push(*number);
                 wait_ms = wait_ms.map(|wait_ms: i64| wait_ms.max(claim.expires_at_ms - self.now_ms));
             }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tenure_core::{Claim, ClaimState, CollectionKey, ItemId, Refusal as Rule, Verb};
+use tenure_core::{Claim, ClaimState, CollectionKey, ItemId, Refusal as Rule, Verb, seen_at};
 use tenure_engine::ClaimFilter;
 
 use super::model::{Link, ReservationDoc};
@@ -183,9 +183,8 @@ impl Raffles {
                 ..ClaimFilter::default()
             };
             let rows = self.desk.reader().claims(&filter, SWEEP_MAX)?.rows;
-            let over = rows
-                .iter()
-                .filter(|row| tenure_core::seen_at(&row.claim, &policy, now_ms).state == ClaimState::Expired);
+            let over =
+                rows.iter().filter(|row| seen_at(&row.claim, &policy, now_ms).state == ClaimState::Expired);
             due.extend(over.map(|row| (collection.clone(), row.claim.number)));
         }
         Ok(due)
@@ -271,15 +270,39 @@ impl Raffles {
         })
     }
 
+    /// When checkout began by itself, of a reservation that is over and whose document does not say. Its claim tells, to
+    /// which its numbers point until somebody else takes them. Once others have them all, checkout began when it was due,
+    /// unless one of them was there before: then it was ended while numbers were chosen.
+    fn checkout_passed_ms(
+        &self,
+        collection: &CollectionKey,
+        document: &Document<ReservationDoc>,
+        now_ms: i64,
+    ) -> Result<Option<i64>> {
+        let Document { item, data } = document;
+        let (reader, mut over_ms) = (self.desk.reader(), now_ms);
+        for number in &data.numbers {
+            let Some(held) = reader.item(collection, &number_item(*number)?)? else { continue };
+            let Some(claim) = reader.claim(collection, held.claim)? else { continue };
+            if Link::of(&claim).reservation == item.id.as_str() {
+                let policy = self.desk.policy(KIND)?.ok_or(Refusal::Broken)?;
+                return Ok(data.checkout_began_ms(Some(&seen_at(&claim, &policy, now_ms))));
+            }
+            over_ms = over_ms.min(claim.since_ms);
+        }
+        Ok(data.selection_until_ms.filter(|until_ms| *until_ms <= over_ms))
+    }
+
     /// The reservation as it is now.
     pub(super) fn shown(&self, collection: &CollectionKey, item: &ItemId) -> Result<Reservation> {
         let found = self.desk.find(collection, item)?.ok_or(Refusal::Broken)?;
         let now_ms = self.desk.now_ms();
         let (claim, status, document) = self.whole(collection, &found, now_ms)?;
         let data = &document.data;
-        let is_past = |until_ms: &i64| status == ReservationStatus::Expired && *until_ms <= now_ms;
-        let passed_ms = data.selection_until_ms.filter(is_past);
-        let checkout_ms = data.checkout_began_ms(claim.as_ref()).or(passed_ms);
+        let checkout_ms = match (data.checkout_began_ms(claim.as_ref()), status) {
+            (None, ReservationStatus::Expired) => self.checkout_passed_ms(collection, &document, now_ms)?,
+            (began_ms, _) => began_ms,
+        };
         let phase = match (&claim, status) {
             (Some(claim), _) => &*claim.phase,
             (None, ReservationStatus::Confirmed) => "completed",

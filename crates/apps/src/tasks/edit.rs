@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tenure_core::command::Complete;
-use tenure_core::{Expect, Guard, ItemId, Verb};
+use tenure_core::{Claim, Expect, Guard, ItemId, Verb};
 
 use super::model::{LineDoc, TaskDoc};
 use super::read::show_line;
@@ -88,7 +88,7 @@ impl Tasks {
 
     /// The draft can be processed.
     pub async fn ready(&self, actor: &Actor, id: &str) -> Result<Done<Task>> {
-        self.on_task(actor, id, |task| match task.item.status.as_str() {
+        self.on_task(actor, id, |task, _| match task.item.status.as_str() {
             "draft" => Ok(Some(task.put(&status("ready"), &task.data, None)?)),
             "ready" => Ok(None),
             _ => Err(wrong_status(task, "only a draft becomes ready")),
@@ -98,14 +98,13 @@ impl Tasks {
 
     /// Nobody will process it. What was applied stays applied.
     pub async fn cancel(&self, actor: &Actor, id: &str) -> Result<Done<Task>> {
-        self.on_task(actor, id, |task| {
+        self.on_task(actor, id, |task, claim| {
             let cancelled = status("cancelled");
             match task.item.status.as_str() {
                 "cancelled" => return Ok(None),
                 "completed" => return Err(wrong_status(task, "its lines are applied")),
                 _ => {}
             }
-            let claim = self.desk.holding(&self.collection, &task.item, self.desk.now_ms())?;
             match claim.filter(|claim| claim.holder.id == actor.principal.id) {
                 // The lock ends with it.
                 Some(claim) => Ok(Some(Verb::Complete(Complete {
@@ -125,11 +124,14 @@ impl Tasks {
         &self,
         actor: &Actor,
         id: &str,
-        plan: impl Fn(&Document<TaskDoc>) -> Result<Option<Verb>>,
+        plan: impl Fn(&Document<TaskDoc>, Option<Claim>) -> Result<Option<Verb>>,
     ) -> Result<Done<Task>> {
         actor.require(Permission::InventoryManage)?;
-        let done =
-            self.desk.change_if(actor, &self.collection, Desk::OWN_STEP, || plan(&self.task(id)?)).await?;
+        let plan = || {
+            let (task, claim) = self.held(id)?;
+            plan(&task, claim)
+        };
+        let done = self.desk.change_if(actor, &self.collection, Desk::OWN_STEP, plan).await?;
         let task = self.get(actor, id)?;
         Ok(match done {
             Some(done) => done.show(task),

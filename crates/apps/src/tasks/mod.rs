@@ -22,7 +22,7 @@ mod model;
 mod read;
 mod stock;
 
-use tenure_core::{CollectionKey, Guard, ItemId};
+use tenure_core::{Claim, CollectionKey, Guard, ItemId};
 
 pub(crate) use demo::load_demo;
 pub use model::{
@@ -75,10 +75,13 @@ impl Tasks {
 
     /// A task as it is.
     fn task(&self, id: &str) -> Result<Document<TaskDoc>> {
-        let unknown = || Refusal::not_found("task", id);
-        // Lines and stock are items of the collection too, and are no tasks.
-        let item = ItemId::new(id).ok().filter(|_| TASKS.has(id)).ok_or_else(unknown)?;
-        self.desk.find(&self.collection, &item)?.ok_or_else(unknown)
+        self.desk.find(&self.collection, &item_of(id)?)?.ok_or_else(|| unknown(id))
+    }
+
+    /// The same with the claim that holds it now.
+    fn held(&self, id: &str) -> Result<(Document<TaskDoc>, Option<Claim>)> {
+        let found = self.desk.find_held(&self.collection, &item_of(id)?, self.desk.now_ms())?;
+        found.ok_or_else(|| unknown(id))
     }
 
     /// A line of a task as it is.
@@ -93,6 +96,15 @@ impl Tasks {
 /// Everything in the collection is the application's.
 pub(crate) fn is_own(collection: &CollectionKey) -> bool {
     collection.as_str() == COLLECTION
+}
+
+/// Lines and stock are items of the collection too, and are no tasks.
+fn item_of(id: &str) -> Result<ItemId> {
+    ItemId::new(id).ok().filter(|_| TASKS.has(id)).ok_or_else(|| unknown(id))
+}
+
+fn unknown(id: &str) -> Refusal {
+    Refusal::not_found("task", id)
 }
 
 fn line_id(task: &ItemId, number: usize) -> Result<ItemId> {

@@ -12,7 +12,7 @@ use super::{
 use crate::desk::status;
 use crate::family::page_size;
 use crate::limits::ATTEMPTS_MAX;
-use crate::{Actor, Document, Listed, Lock, Refusal, Result, Time};
+use crate::{Actor, Document, Listed, Lock, LockState, Refusal, Result, Time};
 
 impl Tasks {
     /// One task, with its lines and its lock.
@@ -27,11 +27,13 @@ impl Tasks {
         self.desk
             .read(move |desk| {
                 let keep = |item: Arc<Item>, claim: Option<&Claim>| {
-                    if query.locked.is_some_and(|locked| locked != claim.is_some()) {
+                    let is_wanted = |is_locked| query.locked.is_none_or(|locked| locked == is_locked);
+                    if !is_wanted(claim.is_some()) {
                         return Ok(None);
                     }
-                    let (task, lines) = tasks.with_lines(Document::of(item)?)?;
-                    Ok(Some(tasks.show(&actor, &task, lines, claim)))
+                    // With its lines it is as it is by now.
+                    let task = tasks.whole(&actor, Document::of(item)?)?;
+                    Ok(Some(task).filter(|task| is_wanted(task.lock.state == LockState::Locked)))
                 };
                 let wanted = query.status.map(|wanted| status(wanted.as_str()));
                 let which = (wanted.as_ref(), query.after.as_deref(), limit);
@@ -82,20 +84,14 @@ impl Tasks {
     }
 
     /// The task with its lines and its lock.
-    pub(super) fn whole(&self, actor: &Actor, task: Document<TaskDoc>) -> Result<Task> {
-        let (task, lines) = self.with_lines(task)?;
-        let claim = self.desk.holding(&self.collection, &task.item, self.desk.now_ms())?;
-        Ok(self.show(actor, &task, lines, claim.as_ref()))
-    }
-
-    /// The task and its lines, all of one moment: every change of a line also changes its task, so the
-    /// task's version tells whether something changed while the lines were read.
-    fn with_lines(&self, mut task: Document<TaskDoc>) -> Result<(Document<TaskDoc>, Vec<Line>)> {
+    pub(super) fn whole(&self, actor: &Actor, mut task: Document<TaskDoc>) -> Result<Task> {
+        // All of one moment: every change of a line also changes its task, so the task's version tells whether
+        // something changed while the lines were read.
         for _ in 0..ATTEMPTS_MAX {
             let lines = self.lines(&task)?;
-            let now = self.task(task.item.id.as_str())?;
+            let (now, claim) = self.held(task.item.id.as_str())?;
             if lines.len() == task.data.lines && now.item.version == task.item.version {
-                return Ok((now, lines));
+                return Ok(self.show(actor, &now, lines, claim.as_ref()));
             }
             task = now;
         }

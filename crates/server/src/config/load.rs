@@ -193,7 +193,7 @@ impl Merge {
             let reason = error.into_inner().to_string();
             let reason = reason.lines().next().unwrap_or("is wrong").trim().to_owned();
             let mut wrong = ConfigError::new(path.clone(), reason);
-            let said = self.sources.iter().rev().find(|(key, _)| path.starts_with(key));
+            let said = self.sources.iter().rev().find(|(key, _)| holds(key, &path));
             wrong.source = said.map(|(_, source)| source.clone());
             self.errors.push(wrong);
             let Some(key) = KEYS.iter().find(|key| holds(key.path, &path)) else { break };

@@ -201,6 +201,13 @@ fn the_source_of_a_wrong_value_is_named() {
     assert_eq!(wrong(&[("TENURE_DEMO", "maybe")]), "demo: must be true or false (in TENURE_DEMO)");
     assert!(wrong(&[("TENURE_LISTEN", "x")]).ends_with("(in TENURE_LISTEN)"));
     assert!(wrong(&[("TENURE_LISTNE", "x")]).contains("did you mean TENURE_LISTEN?"));
+    // Also where another key begins like it, which another source has set.
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tenure.toml");
+    std::fs::write(&file, "database_url = 3\n").unwrap();
+    let flags = Flags { config: Some(file), data: Some("d".to_owned()), ..Flags::default() };
+    let wrong = Config::load(&flags, environment(&[("TENURE_DATA", "d")])).unwrap_err()[0].to_string();
+    assert!(wrong.starts_with("database_url: ") && wrong.ends_with("tenure.toml)"), "{wrong}");
     let flags = Flags { config: Some(PathBuf::from("not-there.toml")), ..Flags::default() };
     assert!(Config::load(&flags, []).unwrap_err()[0].to_string().contains("not-there.toml"));
 }

@@ -1,13 +1,12 @@
 //! Items: documents with a version, and who holds them.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, header};
 use serde::{Deserialize, Serialize};
 use tenure_core::{Claim, ClaimState, CollectionKey, Item, ItemId, Json, Policy, Status};
-use tenure_engine::{ItemFilter, Page, Reader};
+use tenure_engine::{HeldItem, ItemFilter, Reader};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::seen_by;
@@ -72,18 +71,9 @@ pub(crate) async fn list_items(
     let scan = Scan { limit, after: query.after };
     let read = move |reader: &dyn Reader, after: Option<&ItemId>, limit| {
         let filter = ItemFilter { held: None, status: query.status.clone(), after: after.cloned() };
-        let Page { rows, more } = reader.items(&place, &filter, limit)?;
-        let numbers: Vec<u64> = rows.iter().map(|item| item.claim).filter(|number| *number != 0).collect();
-        let claims = reader.active_of(&place, &numbers)?;
-        let claims: HashMap<u64, Arc<Claim>> =
-            claims.into_iter().map(|claim| (claim.number, claim)).collect();
-        let with_claim = |item: Arc<Item>| {
-            let claim = claims.get(&item.claim).cloned();
-            (item, claim)
-        };
-        Ok(Page { rows: rows.into_iter().map(with_claim).collect(), more })
+        reader.held_items(&place, &filter, limit)
     };
-    let keep = |(item, claim): (Arc<Item>, Option<Arc<Claim>>)| {
+    let keep = |HeldItem { item, claim }| {
         let claim = claim.and_then(|claim| holding(policy.as_deref(), &claim, now_ms));
         let wanted = query.held.is_none_or(|held| claim.is_some() == held);
         Ok(wanted.then_some((item, claim)))
@@ -92,7 +82,7 @@ pub(crate) async fn list_items(
     let weigh = |(item, claim): &(Arc<Item>, Option<Claim>)| {
         bytes(item.data.as_ref()) + bytes(claim.as_ref().and_then(|claim| claim.data.as_ref()))
     };
-    let (rows, next) = scan.run(&app, read, |(item, _)| item.id.clone(), weigh, keep).await?;
+    let (rows, next) = scan.run(&app, read, |row| row.item.id.clone(), weigh, keep).await?;
     let items = rows.iter().map(|(item, claim)| view(&key, item, claim.as_ref(), now_ms)).collect();
     Rendered::json(&ItemsView { items, next, server_time: rfc3339(now_ms) })
 }
@@ -108,29 +98,8 @@ pub(crate) async fn get_item(
     Query(Nothing {}): Query<Nothing>,
 ) -> Result<Rendered, Problem> {
     let now_ms = app.now_ms();
-    let read = || {
-        let found = app.reader().item(&collection, &item).map_err(|error| from_store(&error))?;
-        found.ok_or_else(|| Problem::not_found("item", &item))
-    };
-    let mut item = read()?;
-    let claim = loop {
-        let claim = match item.claim {
-            0 => None,
-            number => {
-                app.reader().active_of(&collection, &[number]).map_err(|error| from_store(&error))?.pop()
-            }
-        };
-        if claim.is_some() || item.claim == 0 {
-            break claim;
-        }
-        // It ended, perhaps just now, and its end may have written the item: the old document without its holder is
-        // what the item never was.
-        let now = read()?;
-        if (now.version, now.claim) == (item.version, item.claim) {
-            break claim;
-        }
-        item = now;
-    };
+    let found = app.reader().held_item(&collection, &item).map_err(|error| from_store(&error))?;
+    let HeldItem { item, claim } = found.ok_or_else(|| Problem::not_found("item", &item))?;
     let policy = app.policy(collection.kind())?;
     let claim = claim.and_then(|claim| holding(policy.as_deref(), &claim, now_ms));
     let rendered = Rendered::json(&view(&collection, &item, claim.as_ref(), now_ms))?;

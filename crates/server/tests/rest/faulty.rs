@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tenure_core::{Claim, Collection, CollectionKey, Hash, Item, ItemId, Policy, Sealed};
 use tenure_store::{
-    AuditFilter, ClaimFilter, ClaimRow, Error, EventPage, ItemFilter, Page, Reader, Snapshot, Stats,
+    AuditFilter, ClaimFilter, ClaimRow, Error, EventPage, HeldItem, ItemFilter, Page, Reader, Snapshot, Stats,
 };
 
 /// What is wrong with the store.
@@ -90,12 +90,21 @@ impl Reader for Faulty {
         self.honest()?.items(key, filter, limit)
     }
 
-    fn claim(&self, key: &CollectionKey, number: u64) -> Result<Option<Arc<Claim>>, Error> {
-        self.honest()?.claim(key, number)
+    fn held_item(&self, key: &CollectionKey, id: &ItemId) -> Result<Option<HeldItem>, Error> {
+        self.honest()?.held_item(key, id)
     }
 
-    fn active_of(&self, key: &CollectionKey, numbers: &[u64]) -> Result<Vec<Arc<Claim>>, Error> {
-        self.honest()?.active_of(key, numbers)
+    fn held_items(
+        &self,
+        key: &CollectionKey,
+        filter: &ItemFilter,
+        limit: usize,
+    ) -> Result<Page<HeldItem>, Error> {
+        self.honest()?.held_items(key, filter, limit)
+    }
+
+    fn claim(&self, key: &CollectionKey, number: u64) -> Result<Option<Arc<Claim>>, Error> {
+        self.honest()?.claim(key, number)
     }
 
     fn claims(&self, filter: &ClaimFilter, limit: usize) -> Result<Page<ClaimRow>, Error> {

@@ -10,7 +10,8 @@ use tenure_core::{
 
 use super::compare::{all_audit, all_collections};
 use super::harness::{Harness, command, key, reply_key, wants_of};
-use crate::{AuditFilter, Batch, ClaimFilter, EventPage, ItemFilter, Kept, State, Store};
+use super::held::of_one_moment;
+use crate::{AuditFilter, Batch, ClaimFilter, EventPage, HeldItem, ItemFilter, Kept, State, Store};
 
 type Case<S> = fn(&mut Harness<'_, S>);
 
@@ -32,6 +33,7 @@ pub(super) fn all<S: Store>() -> Vec<(&'static str, Case<S>)> {
         ("time only moves ahead", time),
         ("a restore jumps ahead", restore),
         ("an ended claim can be read for ever", ended),
+        ("an item and its claim are of one moment", of_one_moment),
         ("anything in any order", anything),
     ]
 }
@@ -40,7 +42,7 @@ pub(super) fn acquire(items: &[&str]) -> Verb {
     Verb::Acquire(Acquire { items: items.iter().map(|id| item(id)).collect(), ..Acquire::default() })
 }
 
-fn item(id: &str) -> ItemId {
+pub(super) fn item(id: &str) -> ItemId {
     ItemId::new(id).expect("a valid id")
 }
 
@@ -53,7 +55,7 @@ fn put(id: &str, status: Option<&str>, data: Option<&str>) -> Verb {
     Verb::PutItem(PutItem { write, expect: Expect::Any, guard: None })
 }
 
-fn claim_of(reply: &Reply) -> (u64, u64) {
+pub(super) fn claim_of(reply: &Reply) -> (u64, u64) {
     match reply {
         Reply::Acquired { claim, .. } | Reply::Claim { claim } => (claim.number, claim.token),
         other => panic!("no claim in {other:?}"),
@@ -409,11 +411,25 @@ fn ended<S: Store>(harness: &mut Harness<'_, S>) {
     assert_eq!(reader.claim(&key("lock/a"), 1).expect("reads"), None);
     assert_eq!(reader.claim(&key("lock/a"), 1 << 50).expect("reads"), None);
     let (held, _) = claim_of(&harness.grant(command("lock/a", "cid", acquire(&["held"]))));
-    let (reader, numbers) = (harness.reader(), [1, swept, held, 1 << 50, number]);
-    let active = reader.active_of(&key("lock/a"), &numbers).expect("reads");
-    assert_eq!(active.iter().map(|claim| claim.number).collect::<Vec<_>>(), [held], "those that are active");
-    assert!(reader.active_of(&key("lock/a"), &[]).expect("reads").is_empty());
-    assert!(reader.active_of(&key("lock/none"), &numbers).expect("reads").is_empty());
+    let reader = harness.reader();
+    let list = |filter: &ItemFilter, limit: usize| {
+        let page = reader.held_items(&key("lock/a"), filter, limit).expect("reads");
+        let row = |row: HeldItem| (row.item.id.to_string(), row.claim.map(|claim| claim.number));
+        (page.rows.into_iter().map(row).collect::<Vec<_>>(), page.more)
+    };
+    let (rows, more) = list(&ItemFilter::default(), 100);
+    assert_eq!((rows.len(), more), (54, false));
+    let shown = rows.iter().filter_map(|(id, claim)| claim.map(|claim| (id.as_str(), claim)));
+    assert_eq!(shown.collect::<Vec<_>>(), [("held", held)], "only what is active");
+    let first = ItemFilter { after: Some(item("a")), ..ItemFilter::default() };
+    assert_eq!(list(&first, 1), (vec![("held".to_owned(), Some(held))], true));
+    let free = ItemFilter { held: Some((false, harness.now_ms)), ..first };
+    assert_eq!(list(&free, 1), (vec![("one".to_owned(), None)], true));
+    let only = |collection: &str, id: &str| {
+        reader.held_item(&key(collection), &item(id)).expect("reads").map(|row| row.claim.is_some())
+    };
+    assert_eq!((only("lock/a", "held"), only("lock/a", "one")), (Some(true), Some(false)));
+    assert_eq!((only("lock/a", "none"), only("lock/none", "one")), (None, None));
 }
 
 /// A few hundred commands of all kinds in batches of all sizes, always the same ones.

@@ -31,6 +31,9 @@ fn collection(ours: &dyn Reader, theirs: &dyn Reader, key: &CollectionKey) {
     let items = all_items(theirs, key, 10_000);
     assert_eq!(all_items(ours, key, 10_000), items, "{key}: items");
     assert_eq!(all_items(ours, key, 2), items, "{key}: items, two at a time");
+    let held =
+        |reader: &dyn Reader| reader.held_items(key, &ItemFilter::default(), 10_000).expect("reads").rows;
+    assert_eq!(held(ours), held(theirs), "{key}: items with their claims");
     let events = all_events(theirs, key, 10_000);
     let numbers = |events: &[Arc<Sealed>]| events.iter().map(|sealed| sealed.event.seq).collect::<Vec<_>>();
     assert_eq!(numbers(&all_events(ours, key, 10_000)), numbers(&events), "{key}: event numbers");

@@ -10,6 +10,7 @@ mod any;
 mod cases;
 mod compare;
 mod harness;
+mod held;
 mod holding;
 mod pooler;
 mod proxy;

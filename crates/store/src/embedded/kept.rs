@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use tenure_core::{Item, Reply};
+use tenure_core::refusal::{Unavailable, Why};
+use tenure_core::{Item, Principal, Refusal, Reply};
 
 use super::archive::{KeptPlace, read_kept};
 use super::live::claim_bytes;
@@ -169,7 +170,39 @@ impl KeptIndex {
 
 /// About what an answer takes: a row that it shows may be nobody else's any more.
 fn bytes(kept: &Kept) -> usize {
-    size_of::<Kept>() + kept.outcome.as_ref().map_or(0, reply_bytes)
+    size_of::<Kept>() + kept.outcome.as_ref().map_or_else(refusal_bytes, reply_bytes)
+}
+
+fn refusal_bytes(refusal: &Refusal) -> usize {
+    match refusal {
+        Refusal::Held { items } | Refusal::Finished { items } | Refusal::NotClaimable { items } => {
+            items.iter().map(unavailable_bytes).sum()
+        }
+        Refusal::InGroup { refusal, .. } => size_of::<Refusal>() + refusal_bytes(refusal),
+        Refusal::NotFound { what: one, id: other } | Refusal::Invalid { field: one, detail: other } => {
+            one.len() + other.len()
+        }
+        Refusal::Lost { holder, .. } => holder.as_ref().map_or(0, person_bytes),
+        Refusal::NotHolder { holder } => person_bytes(holder),
+        Refusal::Limit { limit: text, .. } | Refusal::WrongPhase { phase: text } => text.len(),
+        Refusal::NotHeld { item } => item.as_str().len(),
+        Refusal::StaleToken { .. } | Refusal::Conflict { .. } => 0,
+    }
+}
+
+fn unavailable_bytes(unavailable: &Unavailable) -> usize {
+    let texts = match &unavailable.why {
+        Why::Held { holder, session, .. } => {
+            person_bytes(holder) + session.as_ref().map_or(0, |session| session.as_str().len())
+        }
+        Why::Delayed { holder, .. } => person_bytes(holder),
+        Why::Finished { status } | Why::NotClaimable { status } => status.as_str().len(),
+    };
+    size_of::<Unavailable>() + unavailable.item.as_str().len() + texts
+}
+
+fn person_bytes(person: &Principal) -> usize {
+    person.id.len() + person.name.len()
 }
 
 fn reply_bytes(reply: &Reply) -> usize {
@@ -230,14 +263,29 @@ mod tests {
 
     #[test]
     fn a_few_large_answers_leave_memory_as_many_small_ones_do() {
+        let data = Some(Json::of(&"x".repeat(60_000)).expect("a document"));
+        few_of(60_000, || {
+            Ok(Reply::Item { item: Arc::new(Item { data: data.clone(), ..item() }), created: true })
+        });
+        // A hundred items that somebody holds, with the names that are longest.
+        let long = "x".repeat(200);
+        let holder = Principal::new(long.as_str(), long.as_str()).expect("a person");
+        let why = Why::Held { holder, session: None, since_ms: 1, until_ms: 2 };
+        let held = Unavailable { item: ItemId::new(long.as_str()).expect("an id"), why };
+        let held = || Refusal::Held { items: vec![held.clone(); 100] };
+        let size_bytes = 100 * (size_of::<Unavailable>() + 3 * long.len());
+        few_of(size_bytes, || Err(held()));
+        few_of(size_bytes, || Err(Refusal::InGroup { index: 0, refusal: Box::new(held()) }));
+    }
+
+    /// Answers of about this size, a few more than there is room for.
+    fn few_of(size_bytes: usize, outcome: impl Fn() -> Result<Reply, Refusal>) {
         let mut index = KeptIndex::new(1_000_000, 1_000_000);
         let place = KeptPlace { through: 9, part: 0 };
-        let data = Some(Json::of(&"x".repeat(60_000)).expect("a document"));
-        let count = KEPT_VALUES_BYTES_MAX / 60_000 + 10;
+        let count = KEPT_VALUES_BYTES_MAX / size_bytes + 10;
         let mut ids = Vec::new();
         for number in 0..count {
-            let item = Arc::new(Item { data: data.clone(), ..item() });
-            let outcome = Ok(Reply::Item { item, created: true });
+            let outcome = outcome();
             let at_ms = i64::try_from(number).unwrap();
             let key = key(&number.to_string());
             index.insert(&key, Arc::new(Kept { fingerprint: Hash::default(), at_ms, outcome }));

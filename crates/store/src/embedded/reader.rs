@@ -15,7 +15,7 @@ use super::live::Live;
 use super::rebuild::ended_claim;
 use crate::read::follows;
 use crate::{
-    AuditFilter, ClaimFilter, ClaimRow, Error, EventPage, ItemFilter, Page, Reader, Snapshot, Stats,
+    AuditFilter, ClaimFilter, ClaimRow, Error, EventPage, HeldItem, ItemFilter, Page, Reader, Snapshot, Stats,
 };
 
 pub(super) struct EmbeddedReader<R> {
@@ -94,6 +94,19 @@ impl<R: ArchiveReader> Reader for EmbeddedReader<R> {
         Ok(self.live.read().state.items(key, filter, limit))
     }
 
+    fn held_item(&self, key: &CollectionKey, id: &ItemId) -> Result<Option<HeldItem>, Error> {
+        Ok(self.live.read().state.held_item(key, id))
+    }
+
+    fn held_items(
+        &self,
+        key: &CollectionKey,
+        filter: &ItemFilter,
+        limit: usize,
+    ) -> Result<Page<HeldItem>, Error> {
+        Ok(self.live.read().state.held_items(key, filter, limit))
+    }
+
     fn claim(&self, key: &CollectionKey, number: u64) -> Result<Option<Arc<Claim>>, Error> {
         let seq = {
             let live = self.live.read();
@@ -103,10 +116,6 @@ impl<R: ArchiveReader> Reader for EmbeddedReader<R> {
             live.state.collection(key).map_or(0, |head| head.seq)
         };
         if number == 0 || number > seq { Ok(None) } else { ended_claim(&self.archive, key, number) }
-    }
-
-    fn active_of(&self, key: &CollectionKey, numbers: &[u64]) -> Result<Vec<Arc<Claim>>, Error> {
-        Ok(self.live.read().state.active_of(key, numbers))
     }
 
     fn claims(&self, filter: &ClaimFilter, limit: usize) -> Result<Page<ClaimRow>, Error> {

@@ -66,6 +66,14 @@ pub const DUE: &str = due::DUE;
 /// The same, of what a claim asks about its holder.
 #[cfg(feature = "conformance")]
 pub const OF_HOLDERS: &str = load::OF_HOLDERS;
+/// The same, of a page of items with their claims.
+#[cfg(feature = "conformance")]
+pub fn held_items() -> String {
+    reader::with_claims(&format!(
+        "{} WHERE i.collection = $1 AND i.id > $2 ORDER BY i.id LIMIT $3",
+        reader::SELECT_ITEMS
+    ))
+}
 /// The same, of the clock and the place.
 #[cfg(feature = "conformance")]
 pub const CLOCK_AND_PLACE: &str = load::CLOCK_AND_PLACE;

@@ -19,7 +19,7 @@ use super::session::PLAINLY;
 use crate::limits::{EVENT_PAGE_BYTES, READER_WAIT_MS, READERS_WAITING_MAX};
 use crate::read::{Heard, Hints, Pulse, follows};
 use crate::{
-    AuditFilter, ClaimFilter, ClaimRow, Error, EventPage, ItemFilter, Page, Reader, Snapshot, Stats,
+    AuditFilter, ClaimFilter, ClaimRow, Error, EventPage, HeldItem, ItemFilter, Page, Reader, Snapshot, Stats,
 };
 
 /// Connections that readers take turns with.
@@ -91,6 +91,39 @@ impl PostgresReader {
 
     fn one(&self, sql: &str, parameters: Vec<(&(dyn ToSql + Sync), Type)>) -> Result<Vec<Row>, Error> {
         Ok(self.read(&[Query { sql, parameters }])?.pop().unwrap_or_default())
+    }
+
+    /// The items of a page, and one more if there is; `whole` makes a statement of the one that finds them.
+    fn list(
+        &self,
+        key: &CollectionKey,
+        filter: &ItemFilter,
+        limit: usize,
+        whole: impl Fn(&str) -> String,
+    ) -> Result<Vec<Row>, Error> {
+        let (key, after, more) =
+            (key.as_str(), filter.after.as_ref().map_or("", ItemId::as_str), page(limit) + 1);
+        let mut parameters: Vec<(&(dyn ToSql + Sync), Type)> =
+            vec![(&key, Type::TEXT), (&after, Type::TEXT), (&more, Type::INT8)];
+        let mut conditions = vec!["i.collection = $1 AND i.id > $2".to_owned()];
+        let mut join = String::new();
+        let status = filter.status.as_ref().map(Status::as_str);
+        if let Some(status) = &status {
+            parameters.push((status, Type::TEXT));
+            conditions.push(format!("i.status = ${}", parameters.len()));
+        }
+        if let Some((held, now_ms)) = &filter.held {
+            parameters.push((now_ms, Type::INT8));
+            join = format!(
+                "LEFT JOIN tenure.claims c ON c.collection = i.collection AND c.number = i.claim \
+                 AND c.state = 0 AND c.expires_at_ms > ${}",
+                parameters.len()
+            );
+            conditions.push(format!("c.number IS {}NULL", if *held { "NOT " } else { "" }));
+        }
+        let conditions = conditions.join(" AND ");
+        let page = format!("{SELECT_ITEMS} {join} WHERE {conditions} ORDER BY i.id LIMIT $3");
+        self.one(&whole(&page), parameters)
     }
 
     /// Answers all of these as of one moment, and in the time that there is.
@@ -235,47 +268,30 @@ impl Reader for PostgresReader {
         filter: &ItemFilter,
         limit: usize,
     ) -> Result<Page<Arc<Item>>, Error> {
-        let (key, after, more) =
-            (key.as_str(), filter.after.as_ref().map_or("", ItemId::as_str), page(limit) + 1);
-        let mut parameters: Vec<(&(dyn ToSql + Sync), Type)> =
-            vec![(&key, Type::TEXT), (&after, Type::TEXT), (&more, Type::INT8)];
-        let mut conditions = vec!["i.collection = $1 AND i.id > $2".to_owned()];
-        let mut join = String::new();
-        let status = filter.status.as_ref().map(Status::as_str);
-        if let Some(status) = &status {
-            parameters.push((status, Type::TEXT));
-            conditions.push(format!("i.status = ${}", parameters.len()));
-        }
-        if let Some((held, now_ms)) = &filter.held {
-            parameters.push((now_ms, Type::INT8));
-            join = format!(
-                "LEFT JOIN tenure.claims c ON c.collection = i.collection AND c.number = i.claim \
-                 AND c.state = 0 AND c.expires_at_ms > ${}",
-                parameters.len()
-            );
-            conditions.push(format!("c.number IS {}NULL", if *held { "NOT " } else { "" }));
-        }
-        let conditions = conditions.join(" AND ");
-        let sql =
-            format!("SELECT i.body FROM tenure.items i {join} WHERE {conditions} ORDER BY i.id LIMIT $3");
-        let rows = self.one(&sql, parameters)?;
+        let rows = self.list(key, filter, limit, str::to_owned)?;
         cut(&rows, limit, |row| decode(row.get(0), "an item").map(Arc::new))
+    }
+
+    fn held_item(&self, key: &CollectionKey, id: &ItemId) -> Result<Option<HeldItem>, Error> {
+        let sql = with_claims(&format!("{SELECT_ITEMS} WHERE i.collection = $1 AND i.id = $2"));
+        let rows = self.one(&sql, vec![(&key.as_str(), Type::TEXT), (&id.as_str(), Type::TEXT)])?;
+        rows.first().map(held).transpose()
+    }
+
+    fn held_items(
+        &self,
+        key: &CollectionKey,
+        filter: &ItemFilter,
+        limit: usize,
+    ) -> Result<Page<HeldItem>, Error> {
+        let rows = self.list(key, filter, limit, with_claims)?;
+        cut(&rows, limit, held)
     }
 
     fn claim(&self, key: &CollectionKey, number: u64) -> Result<Option<Arc<Claim>>, Error> {
         let sql = "SELECT body FROM tenure.claims WHERE collection = $1 AND number = $2";
         let rows = self.one(sql, vec![(&key.as_str(), Type::TEXT), (&int(number), Type::INT8)])?;
         rows.first().map(|row| decode(row.get(0), "a claim").map(Arc::new)).transpose()
-    }
-
-    fn active_of(&self, key: &CollectionKey, numbers: &[u64]) -> Result<Vec<Arc<Claim>>, Error> {
-        if numbers.is_empty() {
-            return Ok(Vec::new());
-        }
-        let numbers: Vec<i64> = numbers.iter().copied().map(int).collect();
-        let sql = "SELECT body FROM tenure.claims WHERE collection = $1 AND number = ANY($2) AND state = 0";
-        let rows = self.one(sql, vec![(&key.as_str(), Type::TEXT), (&numbers, Type::INT8_ARRAY)])?;
-        rows.iter().map(|row| decode(row.get(0), "a claim").map(Arc::new)).collect()
     }
 
     fn claims(&self, filter: &ClaimFilter, limit: usize) -> Result<Page<ClaimRow>, Error> {
@@ -466,7 +482,25 @@ pub(super) fn key_of(text: &str) -> Result<CollectionKey, Error> {
     CollectionKey::new(text).map_err(|_| super::rows::damaged("a collection's name"))
 }
 
-/// One row more than a page has was asked for.
+/// What is read of an item: its claim's number only to look that up.
+pub(super) const SELECT_ITEMS: &str = "SELECT i.body, i.id, i.claim FROM tenure.items i";
+
+/// The same items, each with its claim if that is active: one statement sees one moment. Each claim is looked up by its
+/// number: with what is asked behind the OFFSET the database can choose no other way, such as all claims that are active.
+pub(super) fn with_claims(items: &str) -> String {
+    format!(
+        "WITH page AS MATERIALIZED ({items}) SELECT page.body, held.body FROM page LEFT JOIN LATERAL \
+         (SELECT c.body, c.state FROM tenure.claims c WHERE c.collection = $1 AND c.number = page.claim OFFSET 0) held \
+         ON held.state = 0 ORDER BY page.id"
+    )
+}
+
+fn held(row: &Row) -> Result<HeldItem, Error> {
+    let item = Arc::new(decode(row.get(0), "an item")?);
+    let claim = row.get::<_, Option<_>>(1).map(|body| decode(body, "a claim").map(Arc::new)).transpose()?;
+    Ok(HeldItem { item, claim })
+}
+
 /// The claims of these conditions, a page of them.
 fn select_claims(conditions: &[String]) -> String {
     let conditions =
@@ -476,6 +510,7 @@ fn select_claims(conditions: &[String]) -> String {
     )
 }
 
+/// One row more than a page has was asked for.
 fn cut<T>(rows: &[Row], limit: usize, read: impl Fn(&Row) -> Result<T, Error>) -> Result<Page<T>, Error> {
     let more = rows.len() > limit;
     Ok(Page { rows: rows.iter().take(limit).map(read).collect::<Result<_, Error>>()?, more })

@@ -3,7 +3,7 @@
 use tenure_store::Store;
 use tenure_store::conformance::Server;
 use tenure_store::limits::READERS_WAITING_MAX;
-use tenure_store::postgres::{CLOCK_AND_PLACE, DUE, OF_HOLDERS, Options, Postgres};
+use tenure_store::postgres::{CLOCK_AND_PLACE, DUE, OF_HOLDERS, Options, Postgres, held_items};
 
 /// How a statement with parameters is carried out, as the database plans it for these values.
 fn plan(server: &Server, url: &str, types: &str, sql: &str, values: &str) -> String {
@@ -106,6 +106,30 @@ fn r20_a_holders_claims_are_found_by_the_holder() {
     let plan = plan(server, &url, "text, bigint", sql, "'person-7', 100");
     assert!(plan.contains("\"claims_of\"") && plan.contains("\"claims_ended\""), "{plan}");
     assert!(plan.contains("Merge Append"), "a page of each at most: {plan}");
+}
+
+/// A list of items costs what is on it, however many claims its collection has and had: planned on empty tables, too.
+#[test]
+fn e09_each_item_of_a_page_looks_its_claim_up() {
+    let server = Server::shared();
+    let url = server.database();
+    drop(Postgres::open(&url, &Options::default()).expect("opens"));
+    let name = url.rsplit('/').next().expect("a name");
+    let look = || {
+        // As a reader's transaction plans it.
+        server.run(name, &format!("ALTER DATABASE {name} SET enable_bitmapscan = off"));
+        let plan = plan(server, &url, "text, text, bigint", &held_items(), "'lock/7', 'a', 101");
+        assert!(plan.contains("\"items_pkey\"") && plan.contains("\"claims_pkey\""), "{plan}");
+        assert!(plan.contains("(number = page.claim)") && !plan.contains("Seq Scan"), "{plan}");
+    };
+    look();
+    server.run(
+        name,
+        "INSERT INTO tenure.claims SELECT 'lock/' || n % 10, n, 'ana', n % 2, n, '' FROM generate_series(1, 20000) n; \
+         INSERT INTO tenure.items SELECT 'lock/' || n % 10, n, '', n, '' FROM generate_series(1, 20000) n; \
+         ANALYZE tenure.claims, tenure.items",
+    );
+    look();
 }
 
 /// A claim looks at what else its holder has, and never at what it had: planned on empty tables, too.

@@ -2,6 +2,7 @@
 
 use tenure_apps::raffle::{Order, ReservationStatus};
 use tenure_core::Fact;
+use tenure_store::conformance::is_over_postgres;
 
 use super::world::{CHECKOUT_MS, SELECTION_MS, World, field, taken};
 use crate::common::{START_MS, code};
@@ -93,6 +94,44 @@ async fn r08_when_checkout_began_by_itself_is_still_known_when_it_is_over() {
     let early = w.raffles.cancel(&w.bea, &early).await.expect("is pending").value.id;
     w.office.pass(SELECTION_MS + 1);
     assert_eq!(w.get(&early).checkout_started_at, None);
+}
+
+/// Freed by an administrator while numbers were chosen: nobody ever was in checkout, however late somebody looks.
+#[tokio::test]
+async fn r08_a_reservation_that_was_freed_in_selection_was_never_in_checkout() {
+    let w = World::new().await;
+    let (chosen, paid) = (w.reserve(&w.ana, &[1, 2]).await, w.reserve_in(&w.bea, "late", &[3]).await);
+    let (chosen, paid) = (chosen.expect("are free").id, paid.expect("is free").id);
+    w.office.pass(SELECTION_MS - 1);
+    w.force_free(1).await;
+    w.reserve_in(&w.bea, "one", &[1]).await.expect("is available");
+    w.office.pass(2);
+    w.force_free(3).await;
+    let began = |id: &str| w.get(id).checkout_started_at.map(|at| at.0);
+    assert_eq!((began(&chosen), began(&paid)), (None, Some(START_MS + SELECTION_MS)), "one was, one was not");
+    assert_eq!(
+        (w.status(&chosen), w.status(&paid)),
+        (ReservationStatus::Expired, ReservationStatus::Expired)
+    );
+    // Others have all their numbers now. The first of them came before checkout could begin.
+    w.reserve_in(&w.bea, "two", &[2, 3]).await.expect("are available");
+    assert_eq!((began(&chosen), began(&paid)), (None, Some(START_MS + SELECTION_MS)));
+}
+
+/// Selection lasted longer by as much as nobody could choose.
+#[tokio::test]
+async fn r08_checkout_began_later_where_the_server_was_away() {
+    const AWAY_MS: i64 = 100_000;
+    let w = World::new().await;
+    let id = w.reserve(&w.ana, &[1]).await.expect("is free").id;
+    w.office.pass(AWAY_MS);
+    let w = w.restart();
+    // See e07_r19 in payments/crash.rs.
+    let away_ms = if is_over_postgres() { 0 } else { AWAY_MS };
+    w.office.pass(SELECTION_MS + CHECKOUT_MS);
+    let seen = w.get(&id);
+    assert_eq!(seen.status, ReservationStatus::Expired);
+    assert_eq!(seen.checkout_started_at.map(|at| at.0), Some(START_MS + away_ms + SELECTION_MS));
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use tenure_apps::raffle::{
     NewRaffle, NewReservation, Order, PatchRaffle, RaffleStatus, Raffles, Reservation, ReservationStatus,
 };
 use tenure_apps::{Actor, Desk, Refusal};
-use tenure_core::Verb;
+use tenure_core::{CollectionKey, ItemId, Verb};
 
 use crate::common::{Office, person};
 
@@ -93,6 +93,15 @@ impl World {
         let holder = order.holder()?;
         let done = self.office.desk.change(&holder, &order.collection, Desk::OWN_STEP, plan).await;
         done.map(drop).map_err(|refusal| order.plain(refusal))
+    }
+
+    /// An administrator takes the number from whoever has it.
+    pub(crate) async fn force_free(&self, number: u32) {
+        let item = ItemId::new(number.to_string()).expect("a number");
+        let plan = || Ok(Verb::ForceRelease { item: item.clone(), reason: "a test".into() });
+        let collection = CollectionKey::new("raffle/navidad").expect("a key");
+        let done = self.office.desk.change(&self.root, &collection, Desk::OWN_STEP, plan).await;
+        done.expect("somebody has it");
     }
 
     /// Reserves, pays, and has the numbers.
