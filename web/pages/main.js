@@ -14,6 +14,8 @@ import { Shell } from './lib/shell.js';
 /** @typedef {import('./lib/place.js').Session} Session */
 
 const SKELETON_AFTER_MS = 300;
+/** The browser answers `history.go` later, or never where another journey overtakes it. */
+const CORRECTION_MAX_MS = 300;
 
 setLanguage(preferredLanguage());
 const tenure = new Tenure();
@@ -30,6 +32,8 @@ let at = Number(history.state?.at ?? 0);
 history.replaceState({ at }, '');
 /** Where the address has to be again: the person is being asked, or stays. @type {number | undefined} */
 let returnTo;
+/** A correction may still be on its way. @type {ReturnType<typeof setTimeout> | undefined} */
+let correcting;
 /** One question at a time. */
 let isAsking = false;
 
@@ -73,22 +77,34 @@ async function travelled({ state }) {
   at = Number(state?.at ?? from + 1);
   // Somebody typed a fragment.
   if (!state) history.replaceState({ at }, '');
-  if (returnTo !== undefined) {
-    if (at === returnTo) returnTo = undefined;
-    else history.go(returnTo - at);
-    return;
-  }
-  if (isWithin()) return;
+  if (returnTo !== undefined) return void settle();
+  if (at === from || isWithin()) return;
   const page = place;
   const answer = mayLeave();
   if (answer === true) return void show();
   // The browser does not ask before it goes: the address is the page's again until the person has answered.
   const by = at - from;
   returnTo = from;
-  history.go(-by);
+  correct();
   if (!await answer || place !== page || !page) return;
   page.losing = undefined;
   history.go(by);
+}
+
+/** Sends the address to where it has to be: one step at a time, for the next is counted from where that one ends. */
+function correct() {
+  const by = (returnTo ?? at) - at;
+  // Going nowhere would load the page anew.
+  if (by === 0) return;
+  history.go(by);
+  correcting = setTimeout(correct, CORRECTION_MAX_MS);
+}
+
+/** Somewhere else than where it was sent, the address is left alone until nothing moves it any more. */
+function settle() {
+  clearTimeout(correcting);
+  if (at === returnTo) returnTo = undefined;
+  else correcting = setTimeout(correct, CORRECTION_MAX_MS);
 }
 
 /** The page that is there shows this address too: a drawer of it, say. */

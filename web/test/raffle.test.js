@@ -4,9 +4,10 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 
+import { INPUTS, spoil } from '../sdk/test/helpers/spoil.js';
 import { Time } from '../sdk/test/helpers/world.js';
 import { RaffleLive } from '../pages/raffle/live.js';
-import { describe } from '../pages/raffle/model.js';
+import { RAFFLE_STATUSES, describe } from '../pages/raffle/model.js';
 import { trayState } from '../pages/raffle/tray-model.js';
 
 /** A raffle that is followed over a socket, which the test speaks for. */
@@ -33,10 +34,11 @@ function following(numbers) {
   live.show(numbers);
   live.start();
   let seq = 1;
-  const tell = (message) => socket.onmessage({ data: JSON.stringify({ seq: seq += 1, ...message }) });
+  const hear = (data) => socket.onmessage({ data });
+  const tell = (message) => hear(JSON.stringify({ seq: seq += 1, ...message }));
   const update = (number, status, user) => tell({ type: 'number_update', number_id: number, status, ...(user && { user_id: user }) });
   tell({ type: 'snapshot', epoch: 1, seq: 1, status: 'active', numbers, server_time: new Date().toISOString() });
-  return { live, time, freed, tell, update, leave: () => leaving.forEach((end) => end()) };
+  return { live, time, freed, hear, tell, update, leave: () => leaving.forEach((end) => end()) };
 }
 
 test('r15_numbers_that_somebody_lets_go_are_told_of_together', async () => {
@@ -85,6 +87,49 @@ test('what_is_read_anew_is_told_of_too_and_nothing_after_leaving', async () => {
   leave();
   await time.pass(2_000);
   assert.deepEqual(freed, [[1]]);
+});
+
+/** What it says then: it is told as what it is, or the socket ends and is made anew. @param {string} said */
+function heard(said) {
+  const { live, hear, leave } = following('-rms');
+  const statuses = /** @type {string[]} */ ([]);
+  live.on('raffle', ({ status }) => statuses.push(status));
+  assert.doesNotThrow(() => hear(said), said);
+  const { state } = live.status;
+  assert.ok(['live', 'waiting'].includes(state), said);
+  assert.match([...live.chars].join(''), /^[-rmsb]*$/, said);
+  assert.ok(statuses.every((status) => Object.hasOwn(RAFFLE_STATUSES, status)), said);
+  leave();
+  return state === 'live';
+}
+
+test('e9_what_is_no_message_of_a_raffle_ends_the_socket_and_not_the_page', () => {
+  const others = [
+    'null', '7', '"snapshot"', '[]', '{}', '<html>', '{"type":"number_up',
+    ...[0, 5, -1, 1.5, '2', null].map((number_id) => JSON.stringify({ seq: 2, type: 'number_update', number_id, status: 'sold' })),
+    ...['gone', null, undefined].map((status) => JSON.stringify({ seq: 2, type: 'number_update', number_id: 2, status })),
+    ...['constructor', 'on_sale', null].map((status) => JSON.stringify({ seq: 2, type: 'raffle_update', status })),
+    ...[7, null, '-x-', ['-']].map((numbers) => JSON.stringify({ seq: 2, epoch: 1, type: 'snapshot', numbers })),
+    '{"type":"snapshot","numbers":"-rms"}', '{"type":"raffle_update","seq":"2","status":"paused"}',
+  ];
+  for (const other of others) assert.equal(heard(other), false, other);
+  // What a newer server may say beside.
+  for (const newer of ['{"type":"pong"}', '{"type":"number_praised","seq":2,"number_id":null}']) assert.equal(heard(newer), true, newer);
+});
+
+test('e9_a_spoiled_message_of_a_raffle_is_told_or_ends_the_socket', () => {
+  const corpus = [
+    '{"type":"snapshot","raffle_id":"r","epoch":1,"seq":5,"status":"active","numbers":"-rms","counts":{"sold":1},"server_time":"2026-01-02T03:04:05Z"}',
+    '{"type":"number_update","seq":2,"number_id":2,"status":"available"}',
+    '{"type":"number_update","seq":2,"number_id":1,"status":"reserved","user_id":"ana"}',
+    '{"type":"reservation_expired","seq":2,"number_ids":[1,2]}',
+    '{"type":"raffle_update","seq":2,"status":"paused"}',
+    '{"type":"resync","reason":"other_epoch"}',
+  ];
+  for (const whole of corpus) assert.ok(heard(whole), whole);
+  let taken = 0;
+  for (let number = 1; number <= INPUTS; number += 1) taken += Number(heard(spoil(corpus, number)));
+  assert.ok(taken > INPUTS / 100 && taken < INPUTS * 0.99, `${taken} of ${INPUTS} taken`);
 });
 
 const open = { canBuy: true, isCertain: true, isOpen: true, picks: 0, phase: undefined };

@@ -6,6 +6,7 @@ import { Emitter } from '../../sdk/src/emitter.js';
 import { part } from '../../sdk/src/http.js';
 import { Stream } from '../../sdk/src/stream.js';
 import { socketClosed } from '../../sdk/src/transports.js';
+import { messageOf, numbersOf } from './said.js';
 
 /**
  * @typedef {import('../lib/place.js').Place} Place
@@ -130,7 +131,7 @@ export class RaffleLive extends Emitter {
     this.#freed.clear();
   }
 
-  /** @param {{numbers?: string, status?: Raffle['status']}} snapshot */
+  /** @param {import('./said.js').Numbers} snapshot */
   #reset({ numbers, status }) {
     if (numbers !== undefined) this.show(numbers);
     if (status) this.emit('raffle', { status });
@@ -178,9 +179,10 @@ export class RaffleLive extends Emitter {
       };
       socket.onmessage = ({ data }) => {
         listen(PING_EVERY_MS, probe);
+        /** @type {any} */
         let message;
         try {
-          message = JSON.parse(data);
+          message = messageOf(data, this.chars.length);
         } catch {
           // A proxy's page or a cut message ends the connection, and not the page.
           close();
@@ -230,7 +232,7 @@ export class RaffleLive extends Emitter {
           const { body, headers: answered } = await http.ask('GET', `${this.path}/numbers`, { headers, signal: stop.signal });
           if (stop.signal.aborted) return;
           this.#etag = answered.get('etag') ?? undefined;
-          this.#snapshot(ears, body);
+          this.#snapshot(ears, numbersOf(body));
         } catch (error) {
           if (stop.signal.aborted) return;
           if (!(error instanceof Refused && error.status === 304)) {

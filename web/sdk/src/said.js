@@ -7,18 +7,18 @@
  */
 
 /** @param {unknown} value */
-const isNumber = (value) => Number.isSafeInteger(value) && /** @type {number} */ (value) >= 0;
+export const isNumber = (value) => Number.isSafeInteger(value) && /** @type {number} */ (value) >= 0;
 /** @param {unknown} value */
-const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
+export const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
 /** @param {unknown} value @param {(one: any) => boolean} is */
 const isList = (value, is) => Array.isArray(value) && value.every(is);
 /** @param {unknown} value */
-const isText = (value) => typeof value === 'string';
+export const isText = (value) => typeof value === 'string';
 /** @param {any} row */
 const isRow = (row) => isObject(row) && isText(row.id);
 
 /** @param {boolean} is @param {string} what */
-function sure(is, what) {
+export function sure(is, what) {
   if (!is) throw new TypeError(`the server says something else than ${what}`);
 }
 

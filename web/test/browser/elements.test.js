@@ -1,6 +1,7 @@
 // The example page of the elements, as the server serves it.
 
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 
 import { DESK, LANGUAGES, PHONE, axeIn, eventually, fits, journey } from './helper.js';
 
@@ -64,6 +65,59 @@ export const take = () => tenure.claim('lock/demo', 'projector');`,
   ana.expect(/401/);
   await ana.context.request.delete('/v1/session', { headers: { 'x-tenure-csrf': '1' } });
   await said('unknown');
+});
+
+/** A page of somebody's own, under the server's address. @param {import('./helper.js').Person} one @param {string} body */
+async function strangerPage(one, body) {
+  await one.context.route('**/stranger.html', (route) => route.fulfill({ contentType: 'text/html', body: `<!doctype html><title>Own</title>${body}` }));
+  return one.open('/stranger.html');
+}
+
+/** It is not from the server's address, says a browser that was handed the page by a test. */
+const HANDED = /LOCAL_NETWORK_ACCESS/;
+
+journey('the_grid_that_the_example_says_to_copy_is_one_persons_at_a_time', async ({ person }) => {
+  const [ana, bruno] = [await person('ana'), await person('bruno')];
+  bruno.expect(/409/);
+  for (const one of [ana, bruno]) one.expect(HANDED);
+  const example = await ana.open('/elements/example.html?still');
+  const [start, grid] = await Promise.all([0, 4].map((n) => example.locator('pre[data-copy]').nth(n).evaluate((pre) => pre.textContent ?? '')));
+  const begin = start.slice(start.indexOf('import'));
+  const [, html, code] = /^(<.*>)\n([^]*)$/m.exec(grid) ?? [];
+  const open = async (/** @type {import('./helper.js').Person} */ one) => {
+    const page = await strangerPage(one, `${html}<script type="module">${begin}${code}</script>`);
+    return page.locator('tenure-grid').getByRole('gridcell', { name: /^0*7\b/ });
+  };
+  const [hers, his] = [await open(ana), await open(bruno)];
+  const state = (/** @type {typeof hers} */ cell, /** @type {string} */ wanted) => eventually(async () => (await cell.getAttribute('data-state')) === wanted, { what: wanted });
+  await hers.click();
+  await state(hers, 'mine');
+  const refused = his.page().waitForResponse((answer) => answer.status() === 409);
+  await his.click();
+  await refused;
+  await state(his, 'free');
+});
+
+journey('what_is_to_be_put_into_another_application_shows_who_has_it', async ({ person }) => {
+  const [ana, bruno] = [await person('ana'), await person('bruno')];
+  bruno.expect(/409/);
+  const text = await readFile(new URL('../../../docs/embed.md', import.meta.url), 'utf8');
+  const [, html] = /```html\n([^]*?)```/.exec(text) ?? [];
+  assert.ok(html);
+  // Its own names, and a kind that wants no task.
+  const body = `<script>globalThis.Livewire = { dispatch() {} };</script>${html.replace('task/back-office', 'lock/embedded').replace(/{{.*?}}/, 'seven')}`;
+  const open = async (/** @type {import('./helper.js').Person} */ one) => {
+    one.expect(HANDED);
+    // Who it is, the cookie says.
+    await one.context.route('**/tenure-token', (route) => route.fulfill({ body: '' }));
+    return strangerPage(one, body);
+  };
+  const hers = await open(ana);
+  await hers.locator('tenure-lock[state=mine]').getByText('You').waitFor();
+  assert.equal(await hers.locator('#editor').evaluate((editor) => editor.inert), false);
+  const his = await open(bruno);
+  await his.locator('tenure-lock[state=other]').getByText('Ana').waitFor();
+  assert.equal(await his.locator('#editor').evaluate((editor) => editor.inert), true);
 });
 
 journey('every_item_of_the_demonstration_that_the_example_names_exists', async ({ person, admin }) => {

@@ -115,6 +115,12 @@ for (const language of LANGUAGES) {
       await page.getByRole('complementary').locator('.terms li').first().waitFor();
       await axeIn(page, language);
       await fits(page);
+      // Beside the drawer the table loses no column's end.
+      if (viewport === DESK) {
+        await page.setViewportSize({ width: 1280, height: 800 });
+        const cut = await page.locator('.jobs > .scroll').evaluate((list) => list.scrollWidth - list.clientWidth);
+        assert.ok(cut <= 0, `${cut} px of the table are cut`);
+      }
       await page.close();
     }
   });

@@ -299,6 +299,62 @@ journey('whoever goes back, signs out or follows a link is asked about outlines 
   await page.getByLabel('Name of a new project').waitFor();
 });
 
+journey('whoever goes back twice at once is asked once, and the address finds its place without going back and forth', async ({ person }) => {
+  const ana = await person('ana');
+  ana.expect(/ERR_INTERNET_DISCONNECTED|WebSocket|410|409/);
+  const image = await newImage(ana.api, 'twice.png');
+  const page = await ana.open('/app/labels');
+  await page.locator('a[href$="/labels/demo"]').first().click();
+  await page.locator(`a[href$="${image.id}"]`).click();
+  await page.locator('.canvas-head tenure-lock[state=mine]').waitFor();
+  const here = page.url();
+  // There is somewhere to go too far to.
+  for (const name of ['Tasks', 'Jobs', 'Raffles']) {
+    await page.getByRole('link', { name, exact: true }).first().click();
+    await eventually(() => page.url().endsWith(name.toLowerCase()), { what: name });
+  }
+  await page.evaluate(() => history.go(-3));
+  await page.locator('.canvas-head tenure-lock[state=mine]').waitFor();
+  await ana.context.setOffline(true);
+  await page.getByRole('button', { name: 'Box' }).click();
+  await drag(page, [100, 100], [200, 180]);
+  await page.getByText('1 outline is not saved.').waitFor();
+  await page.evaluate(() => {
+    const go = history.go.bind(history);
+    Object.assign(globalThis, { corrections: [] });
+    history.go = (by) => {
+      globalThis.corrections.push(by);
+      go(by);
+    };
+  });
+  /** The browser says where it is. @param {number[]} steps From where it is now. */
+  const tell = (steps) => page.evaluate((all) => {
+    const { at } = history.state;
+    for (const by of all) dispatchEvent(new PopStateEvent('popstate', { state: { at: at + by } }));
+  }, steps);
+  const corrections = () => page.evaluate(() => globalThis.corrections);
+  // Nowhere else: the page would be loaded anew.
+  await tell([0]);
+  assert.deepEqual([await corrections(), await page.locator('dialog').count()], [[], 0]);
+  // Both before it has corrected the first: what it corrects by is not what it takes.
+  await tell([-1, -2]);
+  await eventually(async () => (await corrections()).length > 1 && page.url() === here, { what: 'the address' });
+  assert.deepEqual(await corrections(), [1, -1], 'the second after the first has arrived');
+  const dialog = page.locator('dialog');
+  assert.equal(await dialog.count(), 1);
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  // And by a browser's own hand, where a journey overtakes the correction of the one before.
+  await page.evaluate(() => { history.back(); history.back(); });
+  await dialog.waitFor();
+  await eventually(() => page.evaluate(() => history.state.at === 2), { what: 'its place' });
+  assert.equal(page.url(), here);
+  assert.equal(await dialog.count(), 1);
+  assert.ok((await corrections()).every((by) => by !== 0));
+  await dialog.getByRole('button', { name: 'Leave' }).click();
+  await page.locator('.canvas-page').waitFor({ state: 'detached' });
+  await ana.context.setOffline(false);
+});
+
 journey('two tabs of one person share the lock; closing one keeps it', async ({ person }) => {
   const [ana, bruno] = [await person('ana'), await person('bruno')];
   const image = await newImage(ana.api, 'tabs.png');
