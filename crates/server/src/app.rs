@@ -271,16 +271,19 @@ impl App {
         let collections: Vec<_> = requests.iter().map(|request| request.command.collection.clone()).collect();
         let mut stopping = self.stopping();
         let mut asking = std::pin::pin!(self.0.engine.execute_all(requests));
-        tokio::select! {
+        let over = tokio::select! {
             biased;
             _ = stopping.wait_for(|stopping| *stopping) => {
                 return Err(Problem::from_refused(&Refused::Stopped, self.now_ms()));
             }
-            () = self.identity().revoked(caller) => {}
+            revoked = self.identity().revoked(caller) => match revoked {
+                Ok(()) => Problem::unauthenticated("the key, token or session is over"),
+                Err(unsure) => unsure,
+            },
             // Nobody reads this answer.
             () = line.cut() => return Err(Problem::from_refused(&Refused::Stopped, self.now_ms())),
             answers = asking.as_mut() => return Ok(answers),
-        }
+        };
         // What was granted in the same moment is let go, since nobody may hear of it.
         let granted = asking.now_or_never().into_iter().flatten().zip(collections);
         for (answer, collection) in granted {
@@ -288,7 +291,7 @@ impl App {
                 self.ask(caller, collection, Verb::Release { claim: claim.number }, None).await;
             }
         }
-        Err(Problem::unauthenticated("the key, token or session is over"))
+        Err(over)
     }
 
     /// Reads what may take a while, away from the threads that answer everyone.

@@ -118,9 +118,11 @@ impl Gate {
         let found = self.app.identity().authenticate(method, headers, &client, shown);
         let asks_who = path == SESSION_PATH && method == Method::GET;
         let caller = match (rule.may, found) {
-            // Nobody could look who it is: that is no guess, and a page that asks who it is must not believe to be signed
-            // out.
-            (May::Anyone, Err(problem)) if asks_who && is_unsure(&problem) => return Err(problem),
+            // Nobody could look who it is, and whoever asks must not believe to be signed out: neither a page that asks
+            // who it is, nor a socket, which would not come back.
+            (may, Err(problem)) if problem.is_unsure() && (asks_who || matches!(may, May::Roles { .. })) => {
+                return unsure(&client, problem);
+            }
             // Who asks who it is, and shows something, is told what is wrong with that.
             (May::Anyone, Err(problem)) if asks_who && has_bearer(headers) => {
                 return Ok(guessing(&client, problem));
@@ -142,7 +144,6 @@ impl Gate {
                 }
                 Some(caller)
             }
-            (May::Roles { .. }, Err(problem)) if is_unsure(&problem) => return Err(problem),
             (May::Roles { .. }, Err(problem)) => return Ok(guessing(&client, problem)),
         };
         // The same route, but as a stream it stays.
@@ -153,9 +154,9 @@ impl Gate {
     }
 }
 
-/// It does not say that somebody is unknown, but that nobody could look.
-fn is_unsure(problem: &Problem) -> bool {
-    problem.status == StatusCode::SERVICE_UNAVAILABLE
+/// Where the store is away that is no guess. Where too much is looked for, somebody guesses: it counts as that.
+fn unsure(client: &Client, problem: Problem) -> Result<Visit, Problem> {
+    if problem.is_away() { Err(problem) } else { Ok(guessing(client, problem)) }
 }
 
 /// Guessing is signing in, at any route.

@@ -67,7 +67,8 @@ pub const SESSIONS_PER_PRINCIPAL_MAX: usize = 100;
 /// A session in use is noted once in this share of its idle time, since each note is a commit.
 pub const SESSION_TOUCH_SHARE: i64 = 20;
 /// Unknown keys, and as many sessions, that are looked for in the store in a second. People who sign in at once on one
-/// node and ask another are fewer; those who guess, and whoever comes beside them, are asked to come again.
+/// node and ask another are fewer; those who guess, and whoever comes beside them, are asked to come again. Tokens of the
+/// host application are never looked for.
 pub const MIRROR_LOOKS_PER_SECOND: u32 = 200;
 /// How often a revocation is tried that others' revocations overtake.
 pub const REVOKE_TRIES: usize = 8;
@@ -83,6 +84,8 @@ pub const JWT_LEEWAY_S: i64 = 5;
 pub const RATE_KEYS_MAX: usize = 100_000;
 /// How often those who have been quiet are forgotten.
 pub const RATE_FORGET_EVERY: Duration = Duration::from_secs(30);
+/// How often the log warns of a certificate that ends soon, while nobody stops the server or gives it a new one.
+pub const CERTIFICATE_LOOK_EVERY: Duration = Duration::from_hours(24);
 /// A client that takes nothing of its answer for this long is cut off.
 pub const WRITE_STALL_MAX: Duration = Duration::from_secs(30);
 /// Header lines of one request.

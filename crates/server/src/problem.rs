@@ -94,6 +94,17 @@ impl Problem {
         }
     }
 
+    /// The store could not be asked: nobody's fault, and another node may know.
+    pub(crate) fn is_away(&self) -> bool {
+        self.status == StatusCode::SERVICE_UNAVAILABLE
+    }
+
+    /// Of somebody who shows something: it does not say that they are unknown, but that nobody could look, be it that
+    /// the store is away or that too much is looked for.
+    pub(crate) fn is_unsure(&self) -> bool {
+        self.is_away() || self.status == StatusCode::TOO_MANY_REQUESTS
+    }
+
     /// Trying again makes sense after this many seconds.
     #[must_use]
     pub fn retry(mut self, seconds: u64) -> Self {

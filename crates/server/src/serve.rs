@@ -25,7 +25,7 @@ use crate::front::{self, Front};
 use crate::gate::{self, Gate};
 use crate::gateway::fake::FakeGateway;
 use crate::identity::{Identity, MadeKey};
-use crate::limits::RATE_FORGET_EVERY;
+use crate::limits::{CERTIFICATE_LOOK_EVERY, RATE_FORGET_EVERY};
 use crate::metrics::Metrics;
 use crate::net::Network;
 use crate::rate::Rates;
@@ -170,7 +170,7 @@ impl Server {
         let shield = shield_of(&app, rates.clone(), trusted);
         let routes = Routes { router: around(routes, &shield), shield };
         let settling = tokio::spawn(settler::run(app.clone()));
-        let chores = tokio::spawn(chores(app.metrics().clone(), rates, redis));
+        let chores = tokio::spawn(chores(app.metrics().clone(), rates, redis, tls.clone()));
         let reloads = hangups
             .map(|hangups| tokio::spawn(reload_on_hangup(hangups, tls.clone(), app.metrics().clone())));
         if let Some(tls) = &tls {
@@ -273,9 +273,12 @@ pub async fn serve(
     Ok(())
 }
 
-async fn chores(metrics: Metrics, rates: Rates, redis: Option<Redis>) {
+async fn chores(metrics: Metrics, rates: Rates, redis: Option<Redis>, tls: Option<Tls>) {
     let (mut upkeep, mut forget) =
         (tokio::time::interval(UPKEEP_EVERY), tokio::time::interval(RATE_FORGET_EVERY));
+    // The first look is at the start.
+    let mut days = tokio::time::interval(CERTIFICATE_LOOK_EVERY);
+    days.reset();
     loop {
         tokio::select! {
             _ = upkeep.tick() => {
@@ -285,6 +288,11 @@ async fn chores(metrics: Metrics, rates: Rates, redis: Option<Redis>) {
                 metrics.upkeep();
             }
             _ = forget.tick() => rates.forget_quiet(),
+            _ = days.tick() => {
+                if let Some(tls) = &tls {
+                    tell_end(tls, &metrics);
+                }
+            }
         }
     }
 }
@@ -324,5 +332,27 @@ async fn reload_on_hangup(mut hangups: Signal, tls: Option<Tls>, metrics: Metric
             }
             Err(error) => tracing::error!(%error, "the new certificate is bad; the old one goes on serving"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_certificate_is_looked_at_every_day() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+        let (certificate, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+        std::fs::write(&certificate, made.cert.pem()).expect("written");
+        std::fs::write(&key, made.signing_key.serialize_pem()).expect("written");
+        let (tls, metrics) = (Tls::open(&certificate, &key).expect("read"), Metrics::new());
+        let chores = tokio::spawn(chores(metrics.clone(), Rates::new([]), None, Some(tls)));
+        let is_told = || metrics.page(true).contains("\ntenure_tls_certificate_expires_at_seconds ");
+        tokio::time::sleep(CERTIFICATE_LOOK_EVERY / 2).await;
+        assert!(!is_told());
+        tokio::time::sleep(CERTIFICATE_LOOK_EVERY).await;
+        assert!(is_told());
+        chores.abort();
     }
 }

@@ -225,10 +225,12 @@ test('an_event_stream_of_what_is_not_there_is_supported_and_so_are_polls', async
 });
 
 test('a_socket_that_is_closed_for_another_reason_says_it_and_comes_back', () => {
-  const { refused, because } = socketClosed(4429, '{"reason":"rate_limited"}');
-  assert.equal(refused, undefined);
-  assert.deepEqual([because.status, because.code], [429, 'rate_limited']);
-  assert.ok(because.message.includes(' '), 'in words');
+  for (const [code, reason] of /** @type {[number, string][]} */ ([[4429, 'rate_limited'], [4503, 'away']])) {
+    const { refused, because } = socketClosed(code, JSON.stringify({ reason }));
+    assert.equal(refused, undefined);
+    assert.deepEqual([because.status, because.code], [code - 4_000, reason]);
+    assert.ok(because.message.includes(' '), 'in words');
+  }
 });
 
 test('a_key_that_does_not_come_is_a_socket_that_failed', async () => {

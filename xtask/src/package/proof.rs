@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{SHELLS, put, read, remove, run, said};
+use super::{SHELLS, UNITS, put, read, remove, run, said};
 use crate::{cargo, tools};
 
 const CONFIGURATION: &str = "etc/tenure/tenure.toml";
@@ -28,7 +28,7 @@ pub(super) fn check(package: &Path, folder: &Path) -> Result<(), String> {
     }
     completions_are_read(&installed)?;
     pages_are_read(&installed.path("usr/share/man/man1"))?;
-    unit_is_read(&installed, folder)?;
+    units_are_read(&installed, folder)?;
     installed.dpkg(&["--remove"], "tenure".as_ref())?;
     installed.has(CONFIGURATION).map_err(|_| "removing it took the configuration along".to_owned())?;
     installed.dpkg(&["--purge"], "tenure".as_ref())?;
@@ -169,12 +169,17 @@ fn pages_are_read(folder: &Path) -> Result<(), String> {
 }
 
 /// By systemd itself, with the installed program in the place of the one that it names.
-fn unit_is_read(installed: &Root, folder: &Path) -> Result<(), String> {
-    let unit = read(&installed.path("lib/systemd/system/tenure.service"))?;
-    let unit = String::from_utf8(unit).map_err(|error| error.to_string())?;
+fn units_are_read(installed: &Root, folder: &Path) -> Result<(), String> {
     let program = installed.path("usr/bin/tenure").display().to_string();
-    let place = folder.join("unit/tenure.service");
-    put(&place, unit.replace("/usr/bin/tenure", &program).as_bytes(), 0o644)?;
-    // What it says of other units of this machine is nothing of ours.
-    run(Command::new("systemd-analyze").args(["verify", "--man=no", "--recursive-errors=no"]).arg(place))
+    // One of several nodes is read with a port.
+    for (name, checked) in UNITS.into_iter().zip(["tenure.service", "tenure@8081.service"]) {
+        let unit = read(&installed.path("lib/systemd/system").join(name))?;
+        let unit = String::from_utf8(unit).map_err(|error| error.to_string())?;
+        let place = folder.join("unit").join(checked);
+        put(&place, unit.replace("/usr/bin/tenure", &program).as_bytes(), 0o644)?;
+        // What it says of other units of this machine is nothing of ours.
+        let mut verify = Command::new("systemd-analyze");
+        run(verify.args(["verify", "--man=no", "--recursive-errors=no"]).arg(place))?;
+    }
+    Ok(())
 }

@@ -34,6 +34,8 @@ impl Payments {
         let asked = (actor, &collection, Desk::OWN_STEP);
         if let Some(done) = self.desk.decided_unless(asked, is_step_race).await? {
             let id = AttemptId { collection, item: done.written(ATTEMPTS)?.id.clone() };
+            // The answer to its commit may have been lost, and then nobody began it or knows that it is due.
+            self.note(&id)?;
             let payment = self.show(actor, &id)?;
             return Ok(Done { replayed: true, ..done.show(payment) });
         }
@@ -180,7 +182,11 @@ impl Payments {
         let attempt = self.attempt(id)?.data;
         let provider = self.provider(&attempt.provider)?;
         let account = self.account(&provider)?;
-        let Some(pocket) = self.pocket(&attempt)? else { return Err(Refusal::Broken) };
+        let Some(pocket) = self.pocket(&attempt)? else {
+            // It was given up meanwhile, and its secrets with it.
+            let is_over = self.attempt(id)?.state()? != State::Created;
+            return if is_over { Ok(()) } else { Err(Refusal::Broken) };
+        };
         let bill = self.bill(id, &attempt, &pocket.token);
         let (good_for_ms, instructions) = match provider.connector.start(account, bill).await {
             Ok(Started::Page { html, handle, good_for_ms }) => {
@@ -194,7 +200,7 @@ impl Payments {
                 return self.fail(id, &[State::Created], trouble.reason).await;
             }
         };
-        self.step(id, |attempt, state, order| {
+        let begun = self.step(id, |attempt, state, order| {
             if state != State::Created {
                 return Ok(None);
             }
@@ -205,8 +211,11 @@ impl Payments {
                 data.instructions.clone_from(&instructions);
             })?;
             Ok(Some(vec![moved]))
-        })
-        .await?;
+        });
+        if begun.await?.is_none() {
+            // What was kept of its page is forgotten again.
+            self.note(id)?;
+        }
         Ok(())
     }
 
@@ -232,6 +241,11 @@ impl Payments {
 
     /// Ends an attempt that nobody has paid; the provider is asked first whether that is so.
     pub(super) async fn give_up(&self, id: &AttemptId, key: Option<&RequestKey>) -> Result<()> {
+        if self.attempt(id)?.state()? == State::Created {
+            // Nobody has its page yet, so nobody can have paid; and where the process that asked for it is gone, nobody
+            // ever will.
+            self.end_under(id, key, &[State::Created], (State::Canceled, "canceled")).await?;
+        }
         let attempt = self.attempt(id)?;
         if attempt.state()? != State::RequiresAction {
             return Ok(());

@@ -23,7 +23,7 @@ const COMPOSE: &str = include_str!("../../../../deploy/nginx/compose.conf");
 pub(crate) const NAME: &str = "tenure.example.com";
 /// A node's lines in it.
 const NODE: &str = "    server 127.0.0.1:8080 max_fails=1 fail_timeout=2s;\n";
-const BACKUP: &str = "    server 127.0.0.1:8080 max_fails=0 backup;\n";
+const BACKUP: &str = "    # server 127.0.0.1:8080 max_fails=0 backup;\n";
 pub(crate) const HERE: [u8; 4] = [127, 0, 0, 1];
 /// In which the tests' nginx tells who has answered.
 pub(crate) const ANSWERED_BY: &str = "x-node";
@@ -59,9 +59,11 @@ impl Nginx {
         let lines = |line: &str| -> String {
             nodes.iter().map(|node| line.replace("127.0.0.1:8080", node)).collect()
         };
+        // As the sample says: from two nodes on.
+        let backup = if nodes.len() > 1 { BACKUP.replace("# ", "") } else { BACKUP.to_owned() };
         for (sample, here) in [
             (NODE, lines(NODE)),
-            (BACKUP, lines(BACKUP)),
+            (BACKUP, lines(&backup)),
             ("listen 80;", format!("listen 127.0.0.1:{plain};")),
             ("listen 443 ", format!("listen 127.0.0.1:{secure} ")),
             ("/etc/tenure/tls/cert.pem", folder.join("cert.pem").display().to_string()),
@@ -235,24 +237,29 @@ fn dying() -> (String, Arc<AtomicUsize>) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn i11_a_change_that_reached_a_node_is_sent_to_no_other() {
     const KEY: &str = "\r\nIdempotency-Key: 1";
+    const ITEM: &str = "/v1/collections/lock/a/items/b";
+    const BEAT: &str = "/v1/claims/lock~a~1/heartbeat";
     // What changes nothing is asked again, as often as there are tries: that is what nginx would do with PUT and DELETE,
-    // too. With a key it may be asked once more where keys count.
-    for (method, key, times) in [
-        ("GET", "", 3),
-        ("PUT", "", 1),
-        ("PUT", KEY, 1),
-        ("DELETE", "", 1),
-        ("POST", "", 1),
-        ("POST", "\r\nIdempotency-Key:", 1),
-        ("POST", KEY, 2),
-        ("PATCH", "", 1),
-        ("PATCH", KEY, 1),
+    // too. With a key it may be asked once more where keys count, and so may a heartbeat.
+    for (method, path, key, times) in [
+        ("GET", ITEM, "", 3),
+        ("PUT", ITEM, "", 1),
+        ("PUT", ITEM, KEY, 1),
+        ("PUT", BEAT, "", 1),
+        ("DELETE", ITEM, "", 1),
+        ("POST", ITEM, "", 1),
+        ("POST", ITEM, "\r\nIdempotency-Key:", 1),
+        ("POST", ITEM, KEY, 2),
+        ("POST", BEAT, "", 2),
+        ("POST", "/v1/claims/lock~a~1/release?as=/heartbeat", "", 1),
+        ("PATCH", ITEM, "", 1),
+        ("PATCH", ITEM, KEY, 1),
     ] {
         // Anew for each, since nginx remembers for a while which nodes have failed.
         let folder = tempfile::tempdir().expect("a folder");
         let (first, second) = (dying(), dying());
         let nginx = Nginx::start(folder.path(), &[&first.0, &second.0]);
-        let head = format!("{method} /v1/collections/lock/a/items/b HTTP/1.1{key}");
+        let head = format!("{method} {path} HTTP/1.1{key}");
         let answer = nginx.ask(HERE, &head, "").await;
         assert!(answer.starts_with("HTTP/1.1 502"), "{head}: {answer}");
         let asked = first.1.load(Ordering::SeqCst) + second.1.load(Ordering::SeqCst);

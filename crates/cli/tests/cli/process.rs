@@ -10,6 +10,9 @@ use rustix::process::{Pid, Signal, kill_process};
 pub(crate) const TENURE: &str = env!("CARGO_BIN_EXE_tenure");
 pub(crate) const ADMIN: &str = "the-administrators-own-key-of-the-tests";
 
+/// Held by tests whose results are times: a thousand buyers beside them would be all that they measure.
+pub(crate) static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 /// The binary without what the environment of the tests might say.
 pub(crate) fn tenure() -> Command {
     let mut command = Command::new(TENURE);

@@ -218,22 +218,23 @@ impl Identity {
     pub(crate) fn caller_of_key(&self, secret: &Secret) -> Result<Option<Caller>, Problem> {
         let hash = secret.hash();
         let id = format!("key_{}", hash.short());
-        let found = self.keys().find(self.engine(), &id)?;
-        let Some(row) = found.filter(|row| row.value.hash.matches(&hash)) else {
-            // Asked only now: the operator's own key need not have the form.
-            if secret.is_mistyped_key() {
+        let row = match self.keys().get(&id) {
+            // Asked only now, since the operator's own key need not have the form; and before the store is.
+            None if secret.is_mistyped_key() => {
                 let detail = "the API key is mistyped or cut off: its checksum is wrong";
                 return Err(Problem::unauthenticated(detail));
             }
-            return Ok(None);
+            None => self.keys().find(self.engine(), &id)?,
+            known => known,
         };
-        let KeyDocument { subject, role, kinds, .. } = &row.value;
-        Ok(Some(Caller {
-            principal: subject.clone(),
-            role: *role,
-            kinds: kinds_of(kinds.as_ref()),
-            credential: Credential::Key(Text::from(id)),
-        }))
+        Ok(row.and_then(|row| caller_of_row(&row.value, &hash, &id)))
+    }
+
+    /// The same, by what this node knows already: the store is not asked.
+    pub(super) fn caller_of_known_key(&self, secret: &Secret) -> Option<Caller> {
+        let hash = secret.hash();
+        let id = format!("key_{}", hash.short());
+        caller_of_row(&self.keys().get(&id)?.value, &hash, &id)
     }
 
     /// Makes sure that somebody can administer: on a first start the operator's own key, or a new one that
@@ -266,6 +267,8 @@ impl Identity {
             Ok(made) => Ok((!is_own).then_some(made)),
             Err(problem) if problem.code == "conflict" => {
                 tracing::info!("another node has made the first key, and has shown it");
+                // An own key without the form is known by this copy alone.
+                self.keys().catch_up(self.engine()).await.map_err(|error| Error(error.to_string()))?;
                 Ok(None)
             }
             Err(problem) => Err(unkept(problem)),
@@ -279,6 +282,17 @@ impl Identity {
         self.run(async move { mirror.follow(engine, subscription).await });
         Ok(())
     }
+}
+
+/// Whose key it is, if it is the one with this hash.
+fn caller_of_row(document: &KeyDocument, hash: &SecretHash, id: &str) -> Option<Caller> {
+    let KeyDocument { subject, role, kinds, .. } = document;
+    document.hash.matches(hash).then(|| Caller {
+        principal: subject.clone(),
+        role: *role,
+        kinds: kinds_of(kinds.as_ref()),
+        credential: Credential::Key(Text::from(id)),
+    })
 }
 
 /// What is wrong with a key that the operator chose. It need not have Tenure's form, but it must be hard to guess.

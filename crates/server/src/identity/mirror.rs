@@ -116,8 +116,9 @@ impl<T: DeserializeOwned> Mirror<T> {
         }
         let Ok(item) = ItemId::new(id) else { return Ok(None) };
         if !self.may_look() {
+            // No 503: whoever guesses could make a proxy set this node aside, and the next one after it.
             let detail = "too many unknown keys and sessions are looked for at this moment";
-            return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", detail).retry(1));
+            return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", detail).retry(1));
         }
         let found = engine.reader().item(&self.collection, &item).map_err(|error| {
             tracing::warn!(collection = %self.collection, %error, "a document could not be looked for");

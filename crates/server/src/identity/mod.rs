@@ -205,37 +205,37 @@ impl Identity {
         Ok(Some(caller))
     }
 
-    /// The caller's key, token or session still counts.
-    pub fn is_live(&self, caller: &Caller) -> bool {
+    /// The caller's key, token or session still counts; an error where nobody could look. It may have been revoked
+    /// then, so nothing more is done for it, and it may be good, so nobody is told that it is over.
+    pub fn is_live(&self, caller: &Caller) -> Result<bool, Problem> {
         match &caller.credential {
-            // Not where nobody can tell: it may have been revoked.
-            Credential::Key(id) => self.keys().find(self.engine(), id).ok().flatten().is_some_and(|row| {
+            Credential::Key(id) => Ok(self.keys().find(self.engine(), id)?.is_some_and(|row| {
                 row.value.role == caller.role && kinds_of(row.value.kinds.as_ref()) == caller.kinds
-            }),
+            })),
             Credential::Session(id) => self.session_is_live(id),
-            Credential::Jwt { expires_at_ms } => self.engine().now_ms() < *expires_at_ms,
+            Credential::Jwt { expires_at_ms } => Ok(self.engine().now_ms() < *expires_at_ms),
         }
     }
 
     /// The same, for somebody who asks again and again: nothing is looked up as long as no key has changed.
-    pub(crate) fn is_still_live(&self, caller: &Caller, found_at: &mut Option<u64>) -> bool {
+    pub(crate) fn is_still_live(&self, caller: &Caller, found_at: &mut Option<u64>) -> Result<bool, Problem> {
         let Credential::Key(id) = &caller.credential else { return self.is_live(caller) };
         let changes = self.keys().changes();
         if *found_at == Some(changes) {
-            return true;
+            return Ok(true);
         }
-        let is_live = self.is_live(caller);
+        let is_live = self.is_live(caller)?;
         // One that only the store knows can go there without a change here.
         *found_at = (is_live && self.keys().get(id).is_some()).then_some(changes);
-        is_live
+        Ok(is_live)
     }
 
-    /// Ends when the caller is no longer one: key revoked, signed out, session or token over. A socket
-    /// races it against its messages, and so closes within [`REVOKE_WITHIN`].
-    pub async fn revoked(&self, caller: &Caller) {
+    /// Ends when the caller is no longer one: key revoked, signed out, session or token over; and with an error when
+    /// nobody can tell any more. A socket races it against its messages, and so closes within [`REVOKE_WITHIN`].
+    pub async fn revoked(&self, caller: &Caller) -> Result<(), Problem> {
         let (mut keys, mut sessions) = (self.keys().removals(), self.sessions().removals());
         let is_key = matches!(caller.credential, Credential::Key(_));
-        while self.is_live(caller) {
+        while self.is_live(caller)? {
             // Removals wake at once; what runs out by time is looked for. A key does not run out.
             tokio::select! {
                 _ = keys.changed() => {}
@@ -243,6 +243,7 @@ impl Identity {
                 () = tokio::time::sleep(REVOKE_WITHIN / 2), if !is_key => {}
             }
         }
+        Ok(())
     }
 
     /// A page of this origin may use a session or open a socket: the server's own, or one that is
@@ -284,6 +285,14 @@ impl Identity {
 
     /// Who sends this API key, or this token of the host application.
     pub(crate) fn caller_of_secret(&self, secret: &Secret) -> Result<Caller, Problem> {
+        if let Some(jwt) = self.0.jwt.as_ref().filter(|_| secret.has_form_of_jwt()) {
+            // Not looked for in the store as an unknown key is: every request of every person brings such a token. The
+            // operator's own key may look like one.
+            return match self.caller_of_known_key(secret) {
+                Some(caller) => Ok(caller),
+                None => jwt.caller(secret, wall_ms(), self.engine().now_ms()),
+            };
+        }
         if let Some(caller) = self.caller_of_key(secret)? {
             return Ok(caller);
         }

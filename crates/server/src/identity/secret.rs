@@ -91,6 +91,12 @@ impl Secret {
         }
     }
 
+    /// Three parts in base64url: the form of a signed token of the host application.
+    pub(crate) fn has_form_of_jwt(&self) -> bool {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        self.0.bytes().all(is_plain) && self.0.bytes().filter(|byte| *byte == b'.').count() == 2
+    }
+
     /// It was meant to be an API key, but was cut or mistyped.
     pub(crate) fn is_mistyped_key(&self) -> bool {
         self.0.starts_with(Use::ApiKey.prefix()) && !self.is_well_formed(Use::ApiKey)
@@ -244,6 +250,15 @@ mod tests {
         }
         assert!(Secret::new(&key.expose()[..52]).is_mistyped_key());
         assert!(!Secret::new("a host application's token").is_mistyped_key());
+    }
+
+    #[test]
+    fn a_token_is_known_by_its_form() {
+        let has_form = |text: &str| Secret::new(text).has_form_of_jwt();
+        assert!(has_form("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhbmEifQ.c2lnbmF0dXJl-_"));
+        for other in ["", "a.b", "a.b.c.d", "a.b.c=", "a b.c.d", "tnr_0123", "a.b.ć"] {
+            assert!(!has_form(other), "{other}");
+        }
     }
 
     #[test]

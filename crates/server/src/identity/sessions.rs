@@ -89,11 +89,13 @@ impl Identity {
         Ok(count)
     }
 
-    /// Not where nobody can tell: whoever was let in before is asked to show it again.
-    pub(super) fn session_is_live(&self, id: &str) -> bool {
+    /// An error where nobody can tell.
+    pub(super) fn session_is_live(&self, id: &str) -> Result<bool, Problem> {
         let now_ms = self.engine().now_ms();
-        let found = self.sessions().find(self.engine(), id).ok().flatten();
-        found.is_some_and(|row| self.session_holds(&row.value, now_ms).unwrap_or(false))
+        match self.sessions().find(self.engine(), id)? {
+            Some(row) => self.session_holds(&row.value, now_ms),
+            None => Ok(false),
+        }
     }
 
     /// Deletes what has run out, some at a time.

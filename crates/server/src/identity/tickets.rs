@@ -75,15 +75,8 @@ impl Identity {
         let item = found.map_err(|error| from_store(&error))?.ok_or_else(refused)?;
         let document: TicketDocument =
             item.data.as_ref().and_then(|data| data.read().ok()).ok_or_else(refused)?;
-        let delete = documents::delete(id, Expect::Version(item.version));
-        documents::write(self.engine(), documents::TICKETS, &document.subject, delete, None).await.map_err(
-            |problem| match problem.code {
-                "not_found" | "conflict" => refused(),
-                _ => problem,
-            },
-        )?;
         let caller = Caller {
-            principal: document.subject,
+            principal: document.subject.clone(),
             role: document.role,
             kinds: kinds_of(document.kinds.as_ref()),
             credential: match document.proof {
@@ -92,8 +85,18 @@ impl Identity {
                 Proof::Jwt { expires_at_ms } => Credential::Jwt { expires_at_ms },
             },
         };
+        // Before it is used up: where nobody can tell, it is good for another try. What is revoked from here on is seen by
+        // whoever watches the socket.
+        let is_live = self.is_live(&caller)?;
+        let delete = documents::delete(id, Expect::Version(item.version));
+        documents::write(self.engine(), documents::TICKETS, &document.subject, delete, None).await.map_err(
+            |problem| match problem.code {
+                "not_found" | "conflict" => refused(),
+                _ => problem,
+            },
+        )?;
         let in_time = self.engine().now_ms() < document.expires_at_ms;
-        if in_time && self.is_live(&caller) { Ok(caller) } else { Err(refused()) }
+        if in_time && is_live { Ok(caller) } else { Err(refused()) }
     }
 
     /// Deletes tickets that nobody redeemed, some at a time. The answer says where to go on.

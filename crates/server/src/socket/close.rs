@@ -23,7 +23,7 @@ pub(super) enum End {
     Revoked,
     /// It did not say who it is in time.
     NoHello,
-    /// It may not, or what it said it is is not known.
+    /// It may not, what it said it is is not known, or nobody could look.
     Refused(Problem),
     /// A frame that means nothing here.
     Binary,

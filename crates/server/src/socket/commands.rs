@@ -90,7 +90,7 @@ impl Commands {
             }
         }
         let asked = parsed?;
-        if !app.identity().is_still_live(caller, &mut self.live_at) {
+        if !app.identity().is_still_live(caller, &mut self.live_at)? {
             return Err(Problem::unauthenticated("the key, token or session is over"));
         }
         let idempotency = key.map(|key| Key::of_command(key, command)).transpose()?;

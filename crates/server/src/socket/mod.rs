@@ -75,7 +75,8 @@ pub(crate) struct SocketQuery {
 /// **How it ends.** The server pings every 54 seconds, and closes what is silent for 60. The reason of a close
 /// is JSON: `{"reason","cursor","epoch"}`; come back with the cursor as `since`. 4008 `slow`: more than 1,000
 /// events or 256 KiB waited. 1012 `stopping`: the server stops. 4401: not known, no `hello`, or `revoked`. 4403:
-/// not allowed. 4429: too often. 1003: a binary frame. 1009: a message of more than 64 KiB. 1011: the store.
+/// not allowed. 4429: too often. 4503: nobody can tell now whether your key or session is good: come back. 1003: a
+/// binary frame. 1009: a message of more than 64 KiB. 1011: the store.
 #[utoipa::path(get, path = "/v1/collections/{kind}/{name}/ws", tag = "events", params(At, SocketQuery),
     responses((status = 101, description = "The socket is open.")))]
 pub(crate) async fn open_socket(

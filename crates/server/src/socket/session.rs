@@ -116,6 +116,8 @@ pub(super) async fn admit(asked: &Asked, found: Result<Caller, Problem>) -> Resu
     };
     let caller = match found {
         Ok(caller) => caller,
+        // As at the gate: that the store is away is no guess.
+        Err(problem) if problem.is_away() => return Err(problem),
         Err(problem) => {
             check(Group::SignIn, Who::of(None, asked.address)).await?;
             return Err(problem);
@@ -131,7 +133,11 @@ pub(super) async fn admit(asked: &Asked, found: Result<Caller, Problem>) -> Resu
 async fn over(app: App, caller: Caller) -> End {
     let mut stopping = app.stopping();
     tokio::select! {
-        () = app.identity().revoked(&caller) => End::Revoked,
+        revoked = app.identity().revoked(&caller) => match revoked {
+            Ok(()) => End::Revoked,
+            // By a code with which a client comes back: who it is may be good.
+            Err(problem) => End::Refused(problem),
+        },
         _ = stopping.wait_for(|stopping| *stopping) => End::Stopping,
     }
 }

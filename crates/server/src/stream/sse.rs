@@ -36,7 +36,8 @@ pub(crate) async fn respond(
     let (identity, caller, mut stopping) = (app.identity().clone(), caller.clone(), app.stopping());
     let over = Box::pin(async move {
         tokio::select! {
-            () = identity.revoked(&caller) => {}
+            // Whoever comes back is told why, at the gate.
+            _ = identity.revoked(&caller) => {}
             _ = stopping.wait_for(|stopping| *stopping) => {}
         }
     });

@@ -2,6 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "../server/away.rs"]
+#[expect(dead_code, reason = "the harness is shared with the streams' tests")]
+mod away;
+
 #[path = "../streams/client.rs"]
 #[expect(dead_code, reason = "the harness is shared with the streams' tests")]
 mod client;

@@ -66,6 +66,15 @@ fn hs256(claims: &Value) -> String {
     sign(Alg::HS256, &EncodingKey::from_secret(SECRET.as_bytes()), claims)
 }
 
+/// For others' tests: how tokens are known, and a good one.
+pub(crate) fn settings_of_tokens() -> JwtSettings {
+    jwt(Algorithm::HS256, SECRET)
+}
+
+pub(crate) fn token() -> String {
+    hs256(&claims())
+}
+
 #[tokio::test]
 async fn e8_each_pinned_algorithm_is_accepted_and_the_others_are_not() {
     let tokens = [

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod away;
 mod gate;
 mod jwt;
 mod keys;
@@ -11,5 +12,6 @@ mod sessions;
 mod short;
 mod tickets;
 mod tls;
+mod unsure;
 mod wire;
 mod world;

@@ -184,30 +184,3 @@ fn e8_a_demonstration_on_an_open_address_is_warned_of() {
     assert!(warns(true, "0.0.0.0:80") && warns(true, "192.0.2.1:80") && warns(true, "[::]:80"));
     assert!(!warns(true, "127.0.0.1:80") && !warns(true, "[::1]:80") && !warns(false, "0.0.0.0:80"));
 }
-
-/// So many unknown sessions are looked for in a second, and no more. Whoever comes beyond that may be known: the page is
-/// asked to come again, and does not believe to be signed out.
-#[tokio::test]
-async fn e8_a_session_that_could_not_be_looked_for_is_not_over() {
-    let (world, elsewhere) = (World::new().await, World::new().await);
-    let unknown = elsewhere.sign_in(ADMIN).await;
-    assert_eq!(world.browse(&unknown, "POST", "/v1/tickets").await.short(), "401 unauthenticated");
-    for (method, path) in [("POST", "/v1/tickets"), ("GET", "/v1/session")] {
-        let mut left = 20_000;
-        let refused = loop {
-            let reply = world.browse(&unknown, method, path).await;
-            if !reply.short().starts_with(if method == "GET" { "200" } else { "401" }) {
-                break reply;
-            }
-            left -= 1;
-            assert!(left > 0, "{method} {path} is looked for without an end");
-        };
-        assert_eq!((refused.short().as_str(), refused.header("retry-after")), ("503 overloaded", "1"));
-    }
-    let known = world.sign_in(ADMIN).await;
-    assert_eq!(
-        world.browse(&known, "POST", "/v1/tickets").await.short(),
-        "201",
-        "who is known is not looked for"
-    );
-}

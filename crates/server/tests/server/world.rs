@@ -17,11 +17,15 @@ use tower::ServiceExt;
 pub(crate) const ADMIN: &str = "tnr_the-administrators-own-key";
 pub(crate) const NOW_MS: i64 = 1_700_000_000_000;
 
+use crate::away::{Away, Switch};
+
 pub(crate) struct World {
     pub(crate) app: App,
     pub(crate) router: Router,
     pub(crate) clock: ManualClock,
     pub(crate) engine: Engine,
+    /// While it is on, no document can be looked for.
+    pub(crate) away: Switch,
     /// Where other nodes find what this one keeps.
     place: Option<String>,
 }
@@ -66,16 +70,21 @@ impl World {
 
     pub(crate) async fn with(settings: Settings, rates: Rates) -> Self {
         let (place, clock, metrics) = (AnyStore::place(), ManualClock::at(NOW_MS), Metrics::new());
-        let engine = engine(place.as_deref(), &clock, &metrics);
-        Self::around(engine, place, clock, metrics, settings, rates).await
+        let (engine, away) = engine(place.as_deref(), &clock, &metrics);
+        Self::around((engine, away), place, clock, metrics, settings, rates).await
     }
 
     /// In memory whatever the run is told: for tests in which the runtime's time stands still, and leaps whenever
     /// everybody waits. Over a database they wait for its answers, and hours would pass before one came.
     pub(crate) async fn in_memory() -> Self {
+        Self::in_memory_with(settings(), no_limits()).await
+    }
+
+    /// The same; also for tests in which many are asked for within a second.
+    pub(crate) async fn in_memory_with(settings: Settings, rates: Rates) -> Self {
         let (clock, metrics) = (ManualClock::at(NOW_MS), Metrics::new());
-        let engine = engine(None, &clock, &metrics);
-        Self::around(engine, None, clock, metrics, settings(), no_limits()).await
+        let (engine, away) = engine(None, &clock, &metrics);
+        Self::around((engine, away), None, clock, metrics, settings, rates).await
     }
 
     /// Another node, or the same after a restart: it knows what the store knows. Over PostgreSQL it has an engine
@@ -85,13 +94,13 @@ impl World {
         let (place, clock, metrics) = (self.place.clone(), self.clock.clone(), Metrics::new());
         let engine = match &place {
             Some(place) => engine(Some(place), &clock, &metrics),
-            None => self.engine.clone(),
+            None => (self.engine.clone(), self.away.clone()),
         };
         Self::around(engine, place, clock, metrics, settings(), no_limits()).await
     }
 
     async fn around(
-        engine: Engine,
+        (engine, away): (Engine, Switch),
         place: Option<String>,
         clock: ManualClock,
         metrics: Metrics,
@@ -106,7 +115,7 @@ impl World {
         // A route that nobody wrote into the table.
         let routes = routes.route("/forgotten", axum::routing::get(|| async { "reached" }));
         let router = shield(routes, &app, rates, Vec::new());
-        Self { app, router, clock, engine, place }
+        Self { app, router, clock, engine, away, place }
     }
 
     pub(crate) async fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
@@ -167,16 +176,16 @@ impl World {
     }
 }
 
-fn engine(place: Option<&str>, clock: &ManualClock, metrics: &Metrics) -> Engine {
+fn engine(place: Option<&str>, clock: &ManualClock, metrics: &Metrics) -> (Engine, Switch) {
     let time = clock.clone();
-    let store = AnyStore::at(place, move || time.now_ms());
+    let (store, away) = Away::from(AnyStore::at(place, move || time.now_ms()));
     let options = Options { observer: metrics.observer(), ..Options::default() };
-    Engine::start(store, clock.clone(), options).unwrap()
+    (Engine::start(store, clock.clone(), options).unwrap(), away)
 }
 
 /// An engine over an empty store, of the sort that the run is told to use.
 pub(crate) fn any_engine() -> Engine {
-    engine(AnyStore::place().as_deref(), &ManualClock::at(1), &Metrics::new())
+    engine(AnyStore::place().as_deref(), &ManualClock::at(1), &Metrics::new()).0
 }
 
 pub(crate) fn no_limits() -> Rates {

@@ -20,6 +20,8 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
+use crate::away::{Away, Switch};
+
 pub(crate) const ADMIN: &str = "tnr_the-administrators-own-key";
 pub(crate) const SOON: Duration = Duration::from_secs(20);
 
@@ -28,6 +30,8 @@ pub(crate) struct Running {
     pub(crate) app: App,
     pub(crate) engine: Engine,
     pub(crate) clock: ManualClock,
+    /// While it is on, no key or session can be looked for.
+    pub(crate) away: Switch,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
@@ -55,7 +59,7 @@ impl Running {
         let options = Options { observer: metrics.observer(), ..Options::default() };
         let clock = ManualClock::at(1_700_000_000_000);
         let time = clock.clone();
-        let store = AnyStore::at(place, move || time.now_ms());
+        let (store, away) = Away::from(AnyStore::at(place, move || time.now_ms()));
         let engine = Engine::start(store, clock.clone(), options).unwrap();
         let server = Server::open(&config, engine.clone(), metrics).await.unwrap();
         let (address, app) = (server.address(), server.app().clone());
@@ -64,7 +68,7 @@ impl Running {
         let task = tokio::spawn(server.run(routes, async move {
             let _ = stopped.await;
         }));
-        Self { address, app, engine, clock, stop: Some(stop), task }
+        Self { address, app, engine, clock, away, stop: Some(stop), task }
     }
 
     pub(crate) fn stop(&mut self) {

@@ -136,3 +136,21 @@ async fn r13_a_socket_counts_against_the_connections_until_it_is_gone() {
     crate::client::eventually(|| server.figure("tenure_connections ") < 1.5).await;
     assert_eq!(server.open(ADMIN, "task/x/ws").await.next().await["type"], "snapshot");
 }
+
+/// By a code with which a client comes back: its key may be good.
+#[tokio::test]
+async fn e2_a_socket_whose_key_cannot_be_looked_for_is_closed_and_not_refused_for_good() {
+    let server = Running::start().await;
+    let (key, id) = server.key("viewer").await;
+    let mut socket = server.open(&key, "task/x/ws").await;
+    assert_eq!(socket.next().await["type"], "snapshot");
+    server.away.set(true);
+    assert_eq!(server.http(ADMIN, "DELETE", &format!("/v1/keys/{id}"), &json!({})).await.0, 204);
+    let closed = socket.closed().await;
+    assert_eq!((closed.0, &closed.1["reason"]), (4503, &json!("away")));
+    let opened = server.try_open("task/x/ws", &[("authorization", &format!("Bearer {key}"))]).await;
+    assert_eq!(opened.err(), Some(503));
+    server.away.set(false);
+    let opened = server.try_open("task/x/ws", &[("authorization", &format!("Bearer {key}"))]).await;
+    assert_eq!(opened.err(), Some(401));
+}

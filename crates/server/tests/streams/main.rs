@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+#[path = "../server/away.rs"]
+mod away;
 mod bad_input;
 mod client;
 mod commands;

@@ -5,6 +5,7 @@ use tenure_apps::raffle::ReservationStatus;
 use tenure_store::conformance::is_over_postgres;
 
 use super::world::{SECOND_MS, Shop, crc, outcome, token, until};
+use crate::common::{code, keyed};
 
 /// The process dies while the provider charges, or before it is asked.
 async fn died_in_processing() -> (Shop, tenure_apps::payments::Payment) {
@@ -91,6 +92,37 @@ async fn r19_an_attempt_that_never_began_is_failed_after_a_minute() {
     shop.wait(60 * SECOND_MS).await;
     let again = shop.start(&shop.world.ana, &reservation, BAC_CREDOMATIC).await.expect("again");
     assert_eq!(again.state, State::RequiresAction);
+}
+
+/// The answer to its first commit was lost, and its buyer asks another node, which has not read everything anew since: a
+/// retry shows that it is there, it can be given up at once, and ends by itself.
+#[tokio::test]
+async fn r19_a_payment_that_did_not_begin_is_given_up_by_its_buyer_or_by_time() {
+    for is_canceled in [true, false] {
+        let shop = Shop::new().await;
+        let reservation = shop.reserved(&shop.world.ana).await;
+        let ana = keyed(&shop.world.ana, "once");
+        shop.world.office.crash_after(0, true);
+        assert!(shop.start(&ana, &reservation, BAC_CREDOMATIC).await.is_err());
+        let shop = shop.elsewhere();
+        let again = shop.start(&ana, &reservation, BAC_CREDOMATIC).await.expect("the same");
+        assert_eq!(again.state, State::Created);
+        let another = shop.start(&shop.world.ana, &reservation, BAC_CREDOMATIC).await;
+        assert_eq!(code(&another), "wrong_status", "one is open");
+        let ended = if is_canceled {
+            let canceled = shop.payments.cancel(&shop.world.ana, &again.id).await.expect("is canceled");
+            assert_eq!(canceled.value.state, State::Canceled);
+            State::Canceled
+        } else {
+            shop.wait(60 * SECOND_MS).await;
+            State::Failed
+        };
+        assert_eq!(shop.state(&again), ended);
+        let same = shop.start(&ana, &reservation, BAC_CREDOMATIC).await.expect("the same");
+        assert_eq!((same.id, same.state), (again.id, ended), "one key, one outcome");
+        let fresh = shop.start(&shop.world.ana, &reservation, BAC_CREDOMATIC).await.expect("another");
+        assert_eq!(fresh.state, State::RequiresAction);
+    }
 }
 
 /// A server that was away took nobody's time: what was left of checkout is still left.

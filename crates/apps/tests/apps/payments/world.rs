@@ -166,11 +166,16 @@ impl Shop {
         Self::bare(World::new().await, Script::new(), MemoryVault::default())
     }
 
-    /// The process dies and comes back; what it forgot it finds again.
-    pub(crate) async fn restart(self) -> Self {
+    /// The process dies, and another goes on that has run for a while: it does not look for what was forgotten.
+    pub(crate) fn elsewhere(self) -> Self {
         let Self { world, payments, script, vault } = self;
         drop(payments);
-        let shop = Self::bare(world.restart(), script, vault);
+        Self::bare(world.restart(), script, vault)
+    }
+
+    /// The process dies and comes back; what it forgot it finds again.
+    pub(crate) async fn restart(self) -> Self {
+        let shop = self.elsewhere();
         shop.payments.recover(true).await.expect("recovers");
         shop.payments.settle_due().await;
         shop

@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The same, where only one node does not work.
 const SHORT_PAUSE: Duration = Duration::from_millis(50);
 /// What may be answered to somebody who does nothing wrong.
-const EXPECTED: &[&str] = &["held", "finished", "lost", "in_progress", "away", "stopped", "overloaded"];
+const EXPECTED: &[&str] = &["held", "finished", "lost", "in_progress", "away", "stopped"];
 
 /// What everybody was told.
 pub(crate) struct Told {

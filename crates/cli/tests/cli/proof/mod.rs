@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::nginx::Nginx;
-use crate::process::{ADMIN, Server, send, tenure};
+use crate::process::{ADMIN, ALONE, Server, send, tenure};
 use buyer::{Buyer, SECRET, Told};
 use proxy::{Fault, Proxy};
 use record::judge;
@@ -30,8 +30,10 @@ const BUYERS: u64 = 1_000;
 /// Some at the nodes themselves, and some by way of nginx.
 const WATCHERS: usize = 12;
 const BY_NGINX: usize = 4;
-/// How soon somebody is served by another node.
+/// How soon somebody is served by another node, on a machine that has the time for it.
 const ELSEWHERE: Duration = Duration::from_secs(5);
+/// What never comes: on a machine with too much to do everything else does.
+const NEVER: Duration = Duration::from_mins(3);
 /// Buyers that go on while each of them is looked at. All thousand share two cores with three nodes and a database, and
 /// would be served in less than that time by nobody.
 const LOOKED_AT: u64 = 60;
@@ -70,7 +72,7 @@ fn allow_files() {
 async fn progress(told: &Told, count: u64, what: &str) {
     let wanted = told.count.load(Ordering::SeqCst) + count;
     let is_so = || told.count.load(Ordering::SeqCst) >= wanted;
-    if !within_a_minute(is_so).await {
+    if !in_time(is_so).await {
         let (count, refused) = (told.count.load(Ordering::SeqCst), told.refusals.lock());
         panic!("never: buyers get on {what}, {count} answers of {wanted}, refused {refused:?}");
     }
@@ -81,10 +83,10 @@ fn newest(seen: &Shared) -> u64 {
 }
 
 async fn until(what: &str, is_so: impl Fn() -> bool) {
-    assert!(within_a_minute(is_so).await, "never: {what}");
+    assert!(in_time(is_so).await, "never: {what}");
 }
 
-async fn within_a_minute(is_so: impl Fn() -> bool) -> bool {
+async fn in_time(is_so: impl Fn() -> bool) -> bool {
     // Not all the time: the machine is busy enough.
     let mut looks = tokio::time::interval(Duration::from_millis(10));
     let coming = async {
@@ -92,11 +94,12 @@ async fn within_a_minute(is_so: impl Fn() -> bool) -> bool {
             looks.tick().await;
         }
     };
-    timeout(Duration::from_mins(1), coming).await.is_ok()
+    timeout(NEVER, coming).await.is_ok()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn e09_r20_a_thousand_buyers_on_three_nodes_outlive_whatever_breaks() {
+    let _alone = ALONE.lock().await;
     for _ in 0..times(1, 20) {
         outlive_whatever_breaks().await;
     }
@@ -192,6 +195,14 @@ async fn outlive_whatever_breaks() {
     told.first_to_rest.store(LOOKED_AT, Ordering::SeqCst);
     until("the others rest", || told.resting.load(Ordering::SeqCst) == BUYERS - LOOKED_AT).await;
     until("everybody watches", || watchers.iter().all(|seen| seen.lock().node.is_some())).await;
+    // How long this machine takes for all of them while nothing is wrong.
+    let (asked_at, seen_before): (_, Vec<usize>) =
+        (Instant::now(), watchers.iter().map(|seen| seen.lock().events.len()).collect());
+    let is_told = |(seen, before): (&Shared, &usize)| seen.lock().events.len() > *before;
+    until("everybody is told", || watchers.iter().zip(&seen_before).all(is_told)).await;
+    let is_asked = |number: u64| told.served.lock().get(&number).is_some_and(|(_, at)| *at > asked_at);
+    until("everybody is served", || (0..LOOKED_AT).all(is_asked)).await;
+    let most = ELSEWHERE.max(3 * asked_at.elapsed());
     // Whoever found its node gone went on with the next, so they may all be elsewhere.
     let of =
         |node: usize| watchers.iter().filter(move |seen| seen.lock().node.is_some_and(|(at, _)| at == node));
@@ -230,7 +241,7 @@ async fn outlive_whatever_breaks() {
         of_the_killed.len(),
         buyers_of_it.len(),
     );
-    assert!(watchers_took < ELSEWHERE && buyers_took < ELSEWHERE, "{watchers_took:?} {buyers_took:?}");
+    assert!(watchers_took < most && buyers_took < most, "{watchers_took:?} {buyers_took:?} of {most:?}");
     told.first_to_rest.store(u64::MAX, Ordering::SeqCst);
     progress(&told, 200, "after it").await;
 
