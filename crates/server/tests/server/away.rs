@@ -8,8 +8,8 @@ use std::time::Instant;
 use tenure_core::{Claim, Collection, CollectionKey, Item, ItemId, Policy, Sealed};
 use tenure_store::conformance::{AnyStore, AnyView};
 use tenure_store::{
-    AuditFilter, Batch, ClaimFilter, ClaimRow, Error, EventPage, Heard, Hints, ItemFilter, Page, Pulse,
-    Reader, Snapshot, Stats, Store, Want,
+    AuditFilter, Batch, ClaimFilter, ClaimRow, Error, EventPage, Heard, HeldItem, Hints, ItemFilter, Page,
+    Pulse, Reader, Snapshot, Stats, Store, Want,
 };
 
 /// On while documents cannot be looked for.
@@ -125,8 +125,17 @@ impl Reader for Looking {
         self.inner.claim(key, number)
     }
 
-    fn active_of(&self, key: &CollectionKey, numbers: &[u64]) -> Result<Vec<Arc<Claim>>, Error> {
-        self.inner.active_of(key, numbers)
+    fn held_item(&self, key: &CollectionKey, id: &ItemId) -> Result<Option<HeldItem>, Error> {
+        self.inner.held_item(key, id)
+    }
+
+    fn held_items(
+        &self,
+        key: &CollectionKey,
+        filter: &ItemFilter,
+        limit: usize,
+    ) -> Result<Page<HeldItem>, Error> {
+        self.inner.held_items(key, filter, limit)
     }
 
     fn claims(&self, filter: &ClaimFilter, limit: usize) -> Result<Page<ClaimRow>, Error> {
