@@ -70,9 +70,10 @@ export function ask({ title, body, answers, isFirm = false }) {
         answers.map(({ label, value, kind }) => h('button', { class: `button ${kind ?? ''}`, type: 'submit', value }, label))));
     /** @type {HTMLDialogElement} */
     const dialog = h('dialog', { 'aria-labelledby': name }, form);
+    dialog.addEventListener('keydown', (event) => { if (isFirm && event.key === 'Escape') event.preventDefault(); });
     dialog.addEventListener('cancel', (event) => { if (isFirm) event.preventDefault(); });
     dialog.addEventListener('close', () => {
-      // Browsers let nothing stand in the way of a second Escape.
+      // Browsers let nothing stand in the way of a phone's second way back.
       if (isFirm && !dialog.returnValue && dialog.dataset.left === undefined) return dialog.showModal();
       dialog.remove();
       return resolve(dialog.returnValue || undefined);
