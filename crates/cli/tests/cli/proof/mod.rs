@@ -7,6 +7,7 @@ pub(crate) mod proxy;
 mod record;
 mod watcher;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -206,18 +207,23 @@ async fn outlive_whatever_breaks() {
     // Whoever found its node gone went on with the next, so they may all be elsewhere.
     let of =
         |node: usize| watchers.iter().filter(move |seen| seen.lock().node.is_some_and(|(at, _)| at == node));
-    let killed = (0..nodes.len()).max_by_key(|node| of(*node).count()).expect("there are nodes");
+    let buyers_of = |node: usize| -> Vec<u64> {
+        let served = told.served.lock();
+        let by_node = served.iter().filter(|(number, served)| **number < LOOKED_AT && served.0 == node);
+        by_node.map(|(number, _)| *number).collect()
+    };
+    // One that has both: nginx seldom asks a node that has many sockets already.
+    let found = RefCell::new(None);
+    let find = || {
+        let nodes = (0..nodes.len()).map(|node| (node, of(node).count(), buyers_of(node)));
+        let fit = nodes.filter(|(_, watchers, buyers)| *watchers > 0 && buyers.len() >= 5);
+        *found.borrow_mut() = fit.max_by_key(|(_, watchers, _)| *watchers);
+        found.borrow().is_some()
+    };
+    until("a node has watchers and buyers", find).await;
+    let (killed, _, buyers_of_it) = found.take().expect("found");
     let of_the_killed: Vec<&Shared> = of(killed).collect();
-    assert!(!of_the_killed.is_empty(), "somebody watches it");
     let before: Vec<usize> = of_the_killed.iter().map(|seen| seen.lock().events.len()).collect();
-    let buyers_of_it: Vec<u64> = told
-        .served
-        .lock()
-        .iter()
-        .filter(|(number, served)| **number < LOOKED_AT && served.0 == killed)
-        .map(|(number, _)| *number)
-        .collect();
-    assert!(buyers_of_it.len() >= 5, "{} buyers at the node", buyers_of_it.len());
     send(&nodes[killed].child, Signal::KILL);
     nodes[killed].child.wait().expect("ends");
     let killed_at = Instant::now();
