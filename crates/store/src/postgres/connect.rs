@@ -218,17 +218,23 @@ impl fmt::Debug for Link {
     }
 }
 
-/// Waits for what somebody else does, however long that takes, and tells the operator now and then.
-#[derive(Default)]
-pub(super) struct Patience {
-    told: Option<Instant>,
-}
+/// What lasts is told to the operator now and then: when it was last.
+#[derive(Debug, Default)]
+pub(super) struct Reminder(Option<Instant>);
 
-impl Patience {
-    /// It was waited for in vain once more.
-    pub(super) fn tell(&mut self, error: &Error, why: &str) {
-        if self.told.is_none_or(|told| told.elapsed() >= Duration::from_millis(TOLD_AGAIN_MS)) {
-            self.told = Some(Instant::now());
+impl Reminder {
+    /// It is to be told, and then not again for a while.
+    pub(super) fn is_due(&mut self) -> bool {
+        let is_due = self.0.is_none_or(|told| told.elapsed() >= Duration::from_millis(TOLD_AGAIN_MS));
+        if is_due {
+            self.0 = Some(Instant::now());
+        }
+        is_due
+    }
+
+    /// What somebody else does was waited for in vain once more.
+    pub(super) fn of_a_wait(&mut self, error: &Error, why: &str) {
+        if self.is_due() {
             tracing::warn!(%error, "waiting to start: {why}");
         }
     }

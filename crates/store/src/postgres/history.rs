@@ -20,7 +20,7 @@ use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
-use super::connect::{Link, Patience, failure};
+use super::connect::{Link, Reminder, failure};
 use super::load::{CLOCK, CLOCK_AND_PLACE};
 use super::rows::{int, uint};
 use super::schema::check_version;
@@ -41,11 +41,11 @@ pub(super) fn begin(shared: &Arc<Shared>, client: &Client) -> Result<(), Error> 
     if link.wait(here(link, client))?.is_none() {
         return Ok(());
     }
-    let mut patience = Patience::default();
+    let mut reminder = Reminder::default();
     loop {
         match settle_once(shared) {
-            Err(Unsettled::Locked(error)) => patience
-                .tell(&error, "another node begins an epoch, which takes a moment for each collection"),
+            Err(Unsettled::Locked(error)) => reminder
+                .of_a_wait(&error, "another node begins an epoch, which takes a moment for each collection"),
             Err(Unsettled::Store(error)) => return Err(error),
             Ok(()) => return Ok(()),
         }

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use tenure_core::{Claim, ClaimState, CollectionKey, Item, ItemId, Policy, Text};
 use tokio_postgres::Row;
@@ -17,7 +16,7 @@ use super::recent::{Mark, Recent, Rows};
 use super::rows::{decode, head, int, uint};
 use super::session::{Session, Typed, is_name_lost};
 use super::{Options, Postgres, Shared};
-use crate::limits::{HEAD_AHEAD_MS, KNOWN_HEADS_MAX, LOAD_TRIES, TOLD_AGAIN_MS};
+use crate::limits::{HEAD_AHEAD_MS, KNOWN_HEADS_MAX, LOAD_TRIES};
 use crate::{Error, Kept, Map, ReplyKey, Want};
 
 /// A transaction that has its locks, and what was read in it.
@@ -338,9 +337,7 @@ impl Shared {
         if ahead_ms <= HEAD_AHEAD_MS {
             return;
         }
-        let mut told = self.told_of_time.lock();
-        if told.is_none_or(|told| told.elapsed() >= Duration::from_millis(TOLD_AGAIN_MS)) {
-            *told = Some(Instant::now());
+        if self.told_of_time.lock().is_due() {
             tracing::error!(collection = %key, ahead_ms, "a collection is ahead of the database's clock, which was \
                 set back, or is behind that of the host before it: until it is there nothing ends in it");
         }

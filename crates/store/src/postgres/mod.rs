@@ -45,7 +45,6 @@ mod view;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::time::Instant;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -202,8 +201,8 @@ pub(crate) struct Shared {
     /// The highest time that this process knows to be committed.
     high_water_ms: AtomicI64,
     /// When the operator was last told of a collection that is ahead of the clock, and of one that is locked.
-    told_of_time: Mutex<Option<Instant>>,
-    told_of_stuck: Mutex<Option<Instant>>,
+    told_of_time: Mutex<connect::Reminder>,
+    told_of_stuck: Mutex<connect::Reminder>,
     /// Everybody's connections; the engine's own; and one for whether it is ready: lists that take long must
     /// neither hold up deadlines and revoked keys nor make the node look dead.
     reader: reader::Pool,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-use super::connect::{Link, Patience, away};
+use super::connect::{Link, Reminder, away};
 use super::history::STAMP_AGAIN;
 use super::rows::uint;
 use crate::Error;
@@ -126,7 +126,7 @@ pub(super) async fn migrate(client: &Client, link: &Link) -> Result<Found, Error
     let begin = format!(
         "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {lock_ms}; SET LOCAL statement_timeout = 0"
     );
-    let mut patience = Patience::default();
+    let mut reminder = Reminder::default();
     loop {
         client.batch_execute(&begin).await.map_err(|error| away(&error))?;
         let error = match step_forward(client).await {
@@ -140,7 +140,7 @@ pub(super) async fn migrate(client: &Client, link: &Link) -> Result<Found, Error
         let _ = client.batch_execute("ROLLBACK").await;
         match error {
             Failed::Locked(error) => {
-                patience.tell(&error, "somebody else changes or moves the tables, or works in them");
+                reminder.of_a_wait(&error, "somebody else changes or moves the tables, or works in them");
                 // Those who stood in line get their turn.
                 tokio::time::sleep(Duration::from_millis(lock_ms)).await;
             }

@@ -15,9 +15,7 @@ use super::load::{MAKE_HEADS, begin};
 use super::pipeline::{Pipeline, texts};
 use super::session::Session;
 use super::{Postgres, Shared};
-use crate::limits::{
-    KNOWN_HEADS_MAX, STUCK_LOCK_MS, STUCK_LOOKS, STUCK_MAKING_MS, STUCK_PAUSE_MS, TOLD_AGAIN_MS,
-};
+use crate::limits::{KNOWN_HEADS_MAX, STUCK_LOCK_MS, STUCK_LOOKS, STUCK_MAKING_MS, STUCK_PAUSE_MS};
 use crate::{Error, Map};
 
 /// Heads that are there: their turns, and which of them nobody has locked.
@@ -99,9 +97,7 @@ impl Shared {
     /// Only whoever looks after the database can let go of a lock, or end its owner.
     fn tell_of_stuck(&self, stuck: &BTreeMap<CollectionKey, Seen>) {
         let Some((first, _)) = stuck.first_key_value() else { return };
-        let mut told = self.told_of_stuck.lock();
-        if told.is_none_or(|told| told.elapsed() >= Duration::from_millis(TOLD_AGAIN_MS)) {
-            *told = Some(Instant::now());
+        if self.told_of_stuck.lock().is_due() {
             tracing::warn!(collection = %first, count = stuck.len(), "collections are locked by somebody else for longer \
                 than is waited: callers there are refused, others are not");
         }
